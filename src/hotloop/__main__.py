@@ -1,0 +1,3 @@
+from hotloop.cli.main import main
+
+raise SystemExit(main())

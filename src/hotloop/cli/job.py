@@ -1,0 +1,68 @@
+"""The words on the command line that name a job: `SCRIPT [ARGS…]` or `-m MODULE [ARGS…]`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from hotloop.errors import NotPython, ScriptNotFound, UsageError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--python", metavar="PATH", help="the script's interpreter (default: the active one)"
+    )
+    parser.add_argument(
+        "-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE [ARGS…]", help="run a module"
+    )
+    parser.add_argument(
+        "script", nargs=argparse.REMAINDER, metavar="SCRIPT [ARGS…]", help="run a script"
+    )
+
+
+def words_of(arguments: argparse.Namespace) -> tuple[str, bool, tuple[str, ...]]:
+    """Target, whether it is a module, and its own arguments, which are none of our business."""
+    words = arguments.module or arguments.script
+    if words[:1] == ["--"]:
+        words = words[1:]
+    if not words:
+        raise UsageError("Which script?", f"For example: hotloop {arguments.command} train.py")
+    return words[0], bool(arguments.module), tuple(words[1:])
+
+
+def require_script(target: str) -> None:
+    path = Path(target)
+    if not path.exists():
+        raise ScriptNotFound(
+            f"There is no file {target}.", f"You are in {os.getcwd()}; check the path."
+        )
+    if path.is_dir():
+        if not (path / "__main__.py").exists():
+            raise NotPython(
+                f"{target} is a folder without a __main__.py.", "Name the script inside it."
+            )
+        return
+    try:
+        start = path.read_bytes()[:65536]
+    except OSError as error:
+        raise ScriptNotFound(
+            f"{target} cannot be read: {error.strerror}.", "Check its permissions."
+        ) from None
+    if not _looks_like_python(start, path.suffix):
+        raise NotPython(f"{target} is not a Python file.", "Give the script that you train with.")
+
+
+def _looks_like_python(start: bytes, suffix: str) -> bool:
+    """Python itself will say what is wrong with a .py; here only what was clearly never meant."""
+    if start.startswith(b"PK"):
+        return True  # a zipped application
+    if b"\0" in start:
+        return False
+    if suffix in (".py", ".pyw", ""):
+        return True
+    try:
+        compile(start, "script", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return False
+    return True

@@ -1,0 +1,97 @@
+"""The command line. Imports next to nothing until it is known what is asked for."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any, NoReturn
+
+from hotloop import __version__
+from hotloop.cli import profile, run
+from hotloop.errors import HotloopError, UsageError
+
+COMMANDS: dict[str, ModuleType] = {"run": run, "profile": profile}
+
+WELCOME = """\
+hotloop makes PyTorch jobs fast. Point it at a training script as it is:
+
+  hotloop profile train.py --lr 3e-4    how fast it is, and where each step's time goes
+  hotloop run train.py --lr 3e-4        train, exactly as python would
+
+hotloop COMMAND --help explains a command.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Usage errors exit with our own code: a script's own argparse exits with 2."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message[0].upper()}{message[1:]}.", f"See: {self.prog} --help")
+
+    def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
+        """A command refuses what it does not know itself: its own --help is the one to read."""
+        arguments, unknown = super().parse_known_args(*args, **kwargs)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return arguments, unknown
+
+
+def parser() -> argparse.ArgumentParser:
+    top = _Parser(prog="hotloop", description="Makes PyTorch jobs fast.", allow_abbrev=False)
+    top.add_argument("--version", action="version", version=f"hotloop {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for name, module in COMMANDS.items():
+        command = commands.add_parser(
+            name,
+            help=module.SUMMARY,
+            description=module.DESCRIPTION,
+            usage=module.USAGE,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        module.add_arguments(command)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that knows no × gets a ?
+    try:
+        try:
+            return _obey(words)
+        finally:
+            sys.stdout.flush()
+    except HotloopError as error:
+        return _explain(error)
+    except (KeyboardInterrupt, RuntimeError) as error:
+        # Python makes a RuntimeError of a Ctrl-C that comes while a class is being made.
+        if not isinstance(error.__cause__ or error, KeyboardInterrupt):
+            raise
+        sys.stderr.write("hotloop: Interrupted.\n")
+        return 130
+    except BrokenPipeError:
+        # Whoever read has left. Without this Python complains about it while shutting down.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+def _obey(words: list[str]) -> int:
+    if not words:
+        sys.stdout.write(WELCOME)
+        return 0
+    arguments = parser().parse_args(words)
+    return int(COMMANDS[arguments.command].run(arguments))
+
+
+def _explain(error: HotloopError) -> int:
+    from hotloop.trial.terminal import harmless
+
+    if error.detail:
+        sys.stderr.write(harmless(error.detail).rstrip() + "\n\n")
+    sys.stderr.write(harmless(f"hotloop: {error.sentence} {error.remedy}").rstrip() + "\n")
+    return error.exit_code

@@ -1,0 +1,92 @@
+"""`hotloop run`: the script, as python would run it, under a plan if there is one."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+
+from hotloop.cli import job as job_words
+
+SUMMARY = "run a script, exactly as python would, under a plan if one is given"
+USAGE = "hotloop run [options] (SCRIPT | -m MODULE) [ARGS…]"
+DESCRIPTION = """\
+Runs a training script as `python SCRIPT ARGS…` would: the same output, signals, working directory
+and exit status. Without a plan nothing is patched, and hotloop's own process becomes the script's.
+
+An exit status between 80 and 99 is hotloop's, and then the script was not started; should your
+script use such a number itself, --status FILE says who ended.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--plan", metavar="FILE", help="apply the optimisations of a hotloop.json")
+    parser.add_argument(
+        "--status", metavar="FILE", help='write {"started": true} there once the script takes over'
+    )
+    job_words.add_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from hotloop import interpreter
+
+    _forget(arguments.status)
+    target, is_module, args = job_words.words_of(arguments)
+    if not is_module:
+        job_words.require_script(target)
+    python = interpreter.find(arguments.python)
+    if arguments.plan is not None:
+        from hotloop import plan
+
+        plan.load(Path(arguments.plan))  # no optimisations exist yet: any other plan is refused
+    words = [python, *(["-m", target] if is_module else [target]), *args]
+    _become(words, arguments.status)
+    return 0
+
+
+def _become(words: list[str], status: str | None) -> None:
+    """Replaces this process: signals, terminal and exit status need no relaying then."""
+    from hotloop.errors import InterpreterNotFound
+    from hotloop.trial.environment import users_environment
+
+    _note(status)
+    sys.stdout.flush()
+    try:
+        os.execve(words[0], words, users_environment())
+    except OSError as error:
+        _forget(status)
+        raise InterpreterNotFound(
+            f"{words[0]} cannot be started: {error.strerror}.",
+            "Name the script's interpreter with --python.",
+        ) from None
+
+
+def _note(status: str | None) -> None:
+    from hotloop.errors import StudyNotWritable
+
+    if status is None:
+        return
+    try:
+        Path(status).write_text(json.dumps({"started": True}) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise StudyNotWritable(
+            f"{status} cannot be written: {error.strerror}.", "Name another file."
+        ) from None
+
+
+def _forget(status: str | None) -> None:
+    """What an earlier run left there says nothing of this one. Devices and links are left alone."""
+    if status is not None and stat.S_ISREG(_mode(status)):
+        with contextlib.suppress(OSError):
+            Path(status).unlink()
+
+
+def _mode(path: str) -> int:
+    try:
+        return os.lstat(path).st_mode
+    except OSError:
+        return 0

@@ -1,0 +1,110 @@
+"""What can go wrong, as one tree. Each error says what to do about it and carries its exit code.
+
+    HotloopError
+    ├── UsageError                80   the command line itself
+    ├── ScriptNotFound            81   ┐
+    ├── NotPython                 82   │
+    ├── InterpreterNotFound       83   │ before anything of the user's runs
+    ├── TorchNotFound             84   │
+    ├── PlanError                 85   ┘
+    ├── ScriptSyntaxError         86   ┐
+    ├── FailedBeforeFirstStep     87   │
+    ├── FailedInTraining          88   │
+    ├── NothingMeasured           89   │ how a trial of the user's script ended
+    ├── TimedOut                  90   │
+    ├── KilledBySignal            91   │
+    ├── DeviceOutOfMemory         92   │
+    ├── HostOutOfMemory           93   ┘
+    ├── StudyNotWritable          94   our own files
+    ├── ResultUnreadable          95
+    └── HotloopFailed             99   a bug of ours
+
+130 and 143 mean what they mean everywhere: stopped by Ctrl-C, stopped by SIGTERM.
+
+`hotloop run` hands on the script's own exit status, whatever it is, and uses one of ours only when
+the script was never started. 80 to 99 is a band that neither Python (1, 2, 120), the shell
+(126 to 165) nor sysexits.h (64 to 78) uses; `run --status FILE` settles the rare doubt.
+"""
+
+from __future__ import annotations
+
+
+class HotloopError(Exception):
+    """One clear sentence about what is wrong, and one about the remedy."""
+
+    exit_code = 99
+
+    def __init__(self, sentence: str, remedy: str = "", *, detail: str = "") -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.remedy = remedy
+        self.detail = detail
+        """What the script itself printed about it, such as its traceback."""
+
+
+class UsageError(HotloopError):
+    exit_code = 80
+
+
+class ScriptNotFound(HotloopError):
+    exit_code = 81
+
+
+class NotPython(HotloopError):
+    exit_code = 82
+
+
+class InterpreterNotFound(HotloopError):
+    exit_code = 83
+
+
+class TorchNotFound(HotloopError):
+    exit_code = 84
+
+
+class PlanError(HotloopError):
+    exit_code = 85
+
+
+class ScriptSyntaxError(HotloopError):
+    exit_code = 86
+
+
+class FailedBeforeFirstStep(HotloopError):
+    exit_code = 87
+
+
+class FailedInTraining(HotloopError):
+    exit_code = 88
+
+
+class NothingMeasured(HotloopError):
+    exit_code = 89
+
+
+class TimedOut(HotloopError):
+    exit_code = 90
+
+
+class KilledBySignal(HotloopError):
+    exit_code = 91
+
+
+class DeviceOutOfMemory(HotloopError):
+    exit_code = 92
+
+
+class HostOutOfMemory(HotloopError):
+    exit_code = 93
+
+
+class StudyNotWritable(HotloopError):
+    exit_code = 94
+
+
+class ResultUnreadable(HotloopError):
+    exit_code = 95
+
+
+class HotloopFailed(HotloopError):
+    exit_code = 99

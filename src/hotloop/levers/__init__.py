@@ -1,0 +1,1 @@
+"""One file an optimisation; registry.py is the list of them."""

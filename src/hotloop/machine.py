@@ -1,0 +1,123 @@
+"""The hardware a job runs on, and how it is doing. What is not known is None, never zero."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Gpu:
+    name: str
+    memory: int
+
+
+@dataclass(frozen=True)
+class Machine:
+    system: str
+    cpu: str
+    cores: int
+    memory: int | None
+    gpus: tuple[Gpu, ...]
+    driver: str | None
+
+
+@dataclass(frozen=True)
+class GpuState:
+    utilisation: int | None
+    """Percent of the last moments in which some kernel ran."""
+    memory_used: int | None
+    temperature: int | None
+    power_watts: float | None
+
+
+def describe() -> Machine:
+    nvml = _nvml()
+    return Machine(
+        system=f"{platform.system()} {platform.release()}",
+        cpu=_cpu_name(),
+        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else _count(),
+        memory=_memory(),
+        gpus=_ask(lambda: tuple(_gpus(nvml))) or (),
+        driver=_ask(lambda: _text(nvml.nvmlSystemGetDriverVersion())),
+    )
+
+
+class GpuWatch:
+    """Asks the first visible GPU how it is doing. Without NVML it knows nothing and says so."""
+
+    def __init__(self) -> None:
+        self._nvml = nvml = _nvml()
+        self._handle = _ask(lambda: nvml.nvmlDeviceGetHandleByIndex(_first_visible()))
+
+    def look(self) -> GpuState | None:
+        if self._handle is None:
+            return None
+        nvml, handle = self._nvml, self._handle
+        rates = _ask(lambda: nvml.nvmlDeviceGetUtilizationRates(handle))
+        memory = _ask(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
+        milliwatts = _ask(lambda: nvml.nvmlDeviceGetPowerUsage(handle))
+        return GpuState(
+            utilisation=rates.gpu if rates else None,
+            memory_used=memory.used if memory else None,
+            temperature=_ask(lambda: nvml.nvmlDeviceGetTemperature(handle, 0)),
+            power_watts=milliwatts / 1000 if milliwatts is not None else None,
+        )
+
+
+def _nvml() -> Any:
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+    except Exception:  # no package, no driver, no permission: all mean that nothing is known
+        return None
+    return pynvml
+
+
+def _ask(question: Any) -> Any:
+    """What this GPU, driver or virtual machine does not have, or does not tell, is None."""
+    try:
+        return question()
+    except Exception:
+        return None
+
+
+def _gpus(nvml: Any) -> list[Gpu]:
+    handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
+    return [
+        Gpu(_text(nvml.nvmlDeviceGetName(h)), nvml.nvmlDeviceGetMemoryInfo(h).total)
+        for h in handles
+    ]
+
+
+def _first_visible() -> int:
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0]
+    return int(first) if first.isdigit() else 0
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _count() -> int:
+    return os.cpu_count() or 1
+
+
+def _cpu_name() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _memory() -> int | None:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        return None

@@ -1,0 +1,1 @@
+"""What people read. Data first: plain rows that tests assert on; rendering second."""

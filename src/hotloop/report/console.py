@@ -1,0 +1,99 @@
+"""The one screen that `hotloop profile` ends with."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from hotloop.measurement import Software
+from hotloop.report.profile_rows import PhaseRow, ProfileRows
+from hotloop.timeline import Phase
+from hotloop.trial.terminal import harmless
+
+COLOURS = {
+    Phase.DATA: "yellow",
+    Phase.COPY: "magenta",
+    Phase.FORWARD: "green",
+    Phase.BACKWARD: "blue",
+    Phase.OPTIMIZER: "cyan",
+    Phase.REST: "bright_black",
+}
+# Told apart without colour too.
+FILLS = {
+    Phase.DATA: "█",
+    Phase.COPY: "▓",
+    Phase.FORWARD: "▒",
+    Phase.BACKWARD: "▚",
+    Phase.OPTIMIZER: "░",
+    Phase.REST: "·",
+}
+
+
+def show_profile(
+    console: Console,
+    name: str,
+    software: Software,
+    found: ProfileRows,
+    study: str,
+    following: str,
+) -> None:
+    """Everything is printed as literal text: nothing a script says is markup or an escape."""
+    _print(console, Text())
+    title = Text.assemble((f"  {harmless(name)}", "bold"), f"   {harmless(_where(software))}")
+    _print(console, title)
+    _print(console, Text())
+    _print(console, Text("  " + "   ".join(found.headline), style="bold green"))
+    _print(console, Text("  a step  " + "   ".join(found.step)))
+    _print(console, Text())
+    _bar(console, "where a step's time goes", found.phases)
+    if found.gpu_phases:
+        _bar(console, "spans on the GPU's own clock", found.gpu_phases)
+    for label, text in (*found.facts, *_already(found)):
+        _fact(console, label, text)
+    _print(console, Text())
+    _fact(console, "study", study)
+    _fact(console, "next", following, "bold")
+
+
+def _where(software: Software) -> str:
+    device = "CPU" if software.device == "cpu" else software.device
+    return f"{device} · torch {software.torch} · Python {software.python}"
+
+
+def _already(found: ProfileRows) -> list[tuple[str, str]]:
+    return [("does well", ", ".join(found.already))] if found.already else []
+
+
+def _bar(console: Console, title: str, phases: tuple[PhaseRow, ...]) -> None:
+    _print(console, Text(f"  {title}"))
+    width = max(20, min(console.width, 100) - 4)
+    bar = Text("  ")
+    for row, cells in zip(phases, cells_of([row.share for row in phases], width), strict=True):
+        phase = Phase(row.phase)
+        bar.append(FILLS[phase] * cells, style=COLOURS[phase])
+    _print(console, bar)
+    for row in phases:
+        phase = Phase(row.phase)
+        line = Text.assemble("  ", (FILLS[phase], COLOURS[phase]), f" {row.name:<18} {row.text}")
+        _print(console, line)
+    _print(console, Text())
+
+
+def cells_of(shares: list[float], width: int) -> list[int]:
+    """Whole cells that add up to the width: what rounding takes from one goes to the next."""
+    total = sum(shares) or 1.0
+    cells, used, passed = [], 0, 0.0
+    for share in shares:
+        passed += share
+        upto = round(passed / max(total, 1.0) * width)
+        cells.append(upto - used)
+        used = upto
+    return cells
+
+
+def _fact(console: Console, label: str, text: str, style: str = "") -> None:
+    _print(console, Text.assemble((f"  {label:<11}", "bright_black"), (harmless(text), style)))
+
+
+def _print(console: Console, text: Text) -> None:
+    console.print(text, soft_wrap=True, highlight=False)

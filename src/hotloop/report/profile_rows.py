@@ -1,0 +1,210 @@
+"""What `hotloop profile` has to say, as plain rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hotloop.figures import Figures, PhaseShare, training_loader
+from hotloop.measurement import Inventory, LoaderSeen, Measurement, Memory, ModelSeen, OptimizerSeen
+from hotloop.report import units
+from hotloop.timeline import Phase
+from hotloop.trial.trial import Shielding
+
+NAMES = {
+    Phase.DATA: "waiting for data",
+    Phase.COPY: "copying to device",
+    Phase.FORWARD: "forward and loss",
+    Phase.BACKWARD: "backward",
+    Phase.OPTIMIZER: "optimizer",
+    Phase.REST: "unaccounted for",
+}
+
+
+@dataclass(frozen=True)
+class PhaseRow:
+    phase: str
+    name: str
+    share: float
+    text: str
+
+
+@dataclass(frozen=True)
+class ProfileRows:
+    headline: tuple[str, ...]
+    step: tuple[str, ...]
+    phases: tuple[PhaseRow, ...]
+    gpu_phases: tuple[PhaseRow, ...]
+    facts: tuple[tuple[str, str], ...]
+    """Label and text, in the order they are shown. Labels may repeat."""
+    already: tuple[str, ...]
+    """What the script already does well."""
+
+
+def rows(measurement: Measurement, found: Figures, shielding: Shielding) -> ProfileRows:
+    return ProfileRows(
+        headline=_headline(found),
+        step=_step(found),
+        phases=tuple(_phase(share) for share in found.phases),
+        gpu_phases=tuple(_phase(share) for share in found.gpu_phases),
+        facts=(*_run_facts(measurement, found), *_script_facts(measurement), *_shield(shielding)),
+        already=already_well(measurement),
+    )
+
+
+def already_well(measurement: Measurement) -> tuple[str, ...]:
+    """Settings that a tuner would otherwise propose, and that the script has set itself."""
+    inventory = measurement.inventory
+    precision = inventory.precision
+    loader = training_loader(measurement)
+    on_gpu = measurement.software.device != "cpu"
+    checks = (
+        (loader is not None and loader.workers > 0, "loads data in workers"),
+        (loader is not None and loader.persistent, "keeps its workers alive"),
+        (on_gpu and loader is not None and loader.pinned, "pins batches"),
+        (precision.autocast in ("bfloat16", "float16"), f"autocast in {precision.autocast}"),
+        (on_gpu and precision.tf32_matmul, "matrix products in TF32"),
+        (on_gpu and precision.cudnn_benchmark, "cuDNN chooses its fastest kernels"),
+        (any(model.compiled for model in inventory.models), "torch.compile"),
+        (any(model.channels_last for model in inventory.models), "channels_last"),
+        (any(optimizer.fused for optimizer in inventory.optimizers), "fused optimizer"),
+    )
+    return tuple(text for holds, text in checks if holds)
+
+
+def _headline(found: Figures) -> tuple[str, ...]:
+    parts = []
+    if found.samples_per_second is not None:
+        parts.append(f"{units.rate(found.samples_per_second)} samples/s")
+    parts.append(f"{units.rate(found.batches_per_second)} batches/s")
+    if found.epoch_seconds is not None:
+        parts.append(f"an epoch in {units.seconds(found.epoch_seconds)}")
+    return tuple(parts)
+
+
+def _step(found: Figures) -> tuple[str, ...]:
+    step = found.step
+    return (
+        f"{units.seconds(step.mean)} ± {units.seconds(step.spread)}",
+        f"p50 {units.seconds(step.p50)}",
+        f"p95 {units.seconds(step.p95)}",
+        f"p99 {units.seconds(step.p99)}",
+        f"{step.count} steps after {found.warm_up_steps} of warm-up",
+    )
+
+
+def _phase(share: PhaseShare) -> PhaseRow:
+    name = NAMES[Phase(share.phase)]
+    text = f"{units.percent(share.share):>6} {units.seconds(share.seconds):>9}"
+    return PhaseRow(share.phase, name, share.share, text)
+
+
+def _run_facts(measurement: Measurement, found: Figures) -> list[tuple[str, str]]:
+    facts = [("memory", _memory(measurement.memory))]
+    if found.one_off_seconds > found.step.p50:
+        compiled = measurement.compile_seconds
+        note = f", {units.seconds(compiled)} of it compiling" if compiled else ""
+        facts.append(("warm-up", f"cost {units.seconds(found.one_off_seconds)} once{note}"))
+    if found.pauses.count:
+        pauses = found.pauses
+        facts.append(
+            (
+                "pauses",
+                f"{pauses.count} × evaluation or sampling, {units.seconds(pauses.seconds)},"
+                f" {units.percent(pauses.share_of_run)} of the run, not counted as steps",
+            )
+        )
+    facts.append(("loss", _loss(found)))
+    if measurement.lost_events:
+        facts.append(("note", f"{measurement.lost_events:,} events were not kept"))
+    return facts
+
+
+def _memory(memory: Memory) -> str:
+    parts = []
+    if memory.device_peak_allocated is not None:
+        total = f" of {units.size(memory.device_total)}" if memory.device_total else ""
+        reserved = memory.device_peak_reserved
+        note = f" ({units.size(reserved)} reserved)" if reserved is not None else ""
+        parts.append(f"GPU {units.size(memory.device_peak_allocated)}{total}{note}")
+    if memory.host_peak is not None:
+        parts.append(f"host {units.size(memory.host_peak)}")
+    if memory.worker_peaks:
+        parts.append(
+            f"{len(memory.worker_peaks)} child processes up to {units.size(memory.worker_peaks[0])}"
+        )
+    return " · ".join(parts) or "unknown"
+
+
+def _loss(found: Figures) -> str:
+    if found.first_loss is None or found.last_loss is None:
+        return "none seen"
+    bad = f" · {found.losses_not_finite} not finite" if found.losses_not_finite else ""
+    return f"{found.first_loss:.4g} → {found.last_loss:.4g}{bad}"
+
+
+def _script_facts(measurement: Measurement) -> list[tuple[str, str]]:
+    inventory = measurement.inventory
+    facts = [("model", _model(model)) for model in inventory.models]
+    facts += [("optimizer", _optimizer(optimizer)) for optimizer in inventory.optimizers]
+    if not inventory.optimizers:
+        facts.append(("optimizer", "none stepped: a backward pass counts as a step"))
+    facts += [("loader", _loader(loader)) for loader in inventory.loaders]
+    if not inventory.loaders:
+        facts.append(("loader", "none: the script draws its batches by hand"))
+    facts.append(("precision", _precision(inventory, measurement.software.device)))
+    return facts
+
+
+def _model(model: ModelSeen) -> str:
+    frozen = model.parameters - model.trainable
+    note = f" ({units.count(frozen)} frozen)" if frozen else ""
+    where = "+".join(model.devices)
+    return (
+        f"{model.name}, {units.count(model.parameters)} parameters{note},"
+        f" {'+'.join(model.dtypes)} on {where}"
+    )
+
+
+def _optimizer(optimizer: OptimizerSeen) -> str:
+    kind = "fused" if optimizer.fused else "foreach" if optimizer.foreach else ""
+    groups = f", {optimizer.groups} groups" if optimizer.groups > 1 else ""
+    flag = f", {kind}" if kind else ""
+    return f"{optimizer.name} over {units.count(optimizer.parameters)} parameters{groups}{flag}"
+
+
+def _loader(loader: LoaderSeen) -> str:
+    parts = [loader.name if loader.name != "DataLoader" else loader.dataset]
+    if loader.samples is not None:
+        parts.append(f"{units.count(loader.samples)} samples")
+    if loader.batch_size is not None:
+        parts.append(f"batch {loader.batch_size}")
+    parts.append(f"{loader.workers} workers")
+    parts += [
+        text for holds, text in ((loader.shuffled, "shuffled"), (loader.pinned, "pinned")) if holds
+    ]
+    return ", ".join(parts)
+
+
+def _precision(inventory: Inventory, device: str) -> str:
+    precision = inventory.precision
+    parts = [f"autocast to {precision.autocast}" if precision.autocast else "no autocast"]
+    if precision.grad_scaler:
+        parts.append("gradient scaler")
+    if device != "cpu":
+        parts.append(f"TF32 in matrix products {'on' if precision.tf32_matmul else 'off'}")
+        parts.append(f"in cuDNN {'on' if precision.tf32_cudnn else 'off'}")
+    return ", ".join(parts)
+
+
+def _shield(shielding: Shielding) -> list[tuple[str, str]]:
+    facts = []
+    if shielding.kept_apart:
+        what = f"{_some(shielding.kept_apart)}: only in scratch space, your files are as they were"
+        facts.append(("shielded", what))
+    if shielding.unshielded:
+        facts.append(("unshielded", _some(shielding.unshielded)))
+    return facts
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,0 +1,172 @@
+"""A trial's process, from the inside: attach, watch, and leave a result before anything can fail.
+
+The result is written when enough was seen, when the script ends, or when it calls `os._exit`;
+whichever comes first. Having seen enough ends the process at once: no `except BaseException` can
+catch it, and no `finally` of the script saves a model that was trained for fifty steps.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import faulthandler
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from hotloop.measurement import GpuTimes, Losses, Measurement, Software
+from hotloop.runtime import tracebacks
+from hotloop.runtime.imports import when_imported
+from hotloop.runtime.probes import memory
+from hotloop.runtime.probes.progress import ProgressProbe
+from hotloop.runtime.watching import Watch
+from hotloop.trial.result import ChildResult, Ended, Failure
+from hotloop.trial.spec import StopRule, TrialSpec
+
+T = TypeVar("T")
+
+# What torch says in a RuntimeError when there is no memory left.
+HOST_IS_FULL = "DefaultCPUAllocator: can't allocate memory"
+DEVICE_IS_FULL = "CUDA out of memory"
+
+_children: list[Child] = []
+
+
+def begin(path: str) -> None:
+    """Called before the first line of the script."""
+    document = json.loads(Path(path).read_text(encoding="utf-8"))
+    stop = StopRule(**document.pop("stop"))
+    spec = TrialSpec(stop=stop, **document)
+    if os.environ.pop("HOTLOOP_SHIELD", None) == "savers":
+        from hotloop.runtime import shield
+
+        shield.install(spec.scratch, spec.passthrough, spec.protect)
+    child = Child(spec)
+    _children.append(child)
+    child.start()
+
+
+class Child:
+    def __init__(self, spec: TrialSpec) -> None:
+        self._spec = spec
+        self._pid = os.getpid()
+        self._began = time.monotonic()
+        self._torch: Any = None
+        self._watch: Watch | None = None
+        self._failure: Failure | None = None
+        self._written = False
+
+    def start(self) -> None:
+        self._stack = open(self._spec.stack, "w", encoding="utf-8")  # noqa: SIM115
+        faulthandler.dump_traceback_later(self._spec.stack_after, file=self._stack)
+        tracebacks.install(self._note_failure)
+        atexit.register(self.leave, Ended.SCRIPT)
+        self._guard_immediate_exit()
+        when_imported("torch", self._attach)
+
+    def leave(self, ended: Ended) -> None:
+        """Writes what was seen. Only the first call counts, and only in the job's own process."""
+        if self._written or os.getpid() != self._pid:
+            return
+        self._written = True
+        result = ChildResult(ended, self._failure, self._measurement())
+        path = Path(self._spec.result)
+        partial = path.with_suffix(".partial")
+        with contextlib.suppress(OSError):  # a full disk: the parent sees what is missing
+            partial.write_text(json.dumps(asdict(result)), encoding="utf-8")
+            partial.replace(path)
+
+    def _attach(self, torch: ModuleType) -> None:
+        self._torch = torch
+        spec, watch = self._spec, Watch(torch)
+        deadline = self._began + 0.9 * spec.limit_seconds
+        optimizers = watch.inventory.numbers["optimizer"]
+        progress = ProgressProbe(spec.progress, spec.stop, deadline, optimizers, self._enough)
+        progress.attach(watch.seams)
+        watch.driver.attach()
+        os.register_at_fork(after_in_child=watch.seams.silence)
+        self._watch = watch
+
+    def _enough(self) -> None:
+        self.leave(Ended.ENOUGH)
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(0)
+
+    def _note_failure(self, kind: type[BaseException], error: BaseException) -> None:
+        message = _message(error)
+        of_device = getattr(self._torch, "OutOfMemoryError", ()) if self._torch else ()
+        self._failure = Failure(
+            kind=kind.__name__,
+            message=message[:2000],
+            is_syntax=issubclass(kind, SyntaxError),
+            is_host_memory=isinstance(error, MemoryError) or HOST_IS_FULL in message,
+            is_device_memory=isinstance(error, of_device) or DEVICE_IS_FULL in message,
+            is_ours=tracebacks.is_ours(error),
+        )
+
+    def _guard_immediate_exit(self) -> None:
+        leave_at_once = os._exit
+
+        def _exit(status: int) -> None:
+            self.leave(Ended.SCRIPT)
+            leave_at_once(status)
+
+        os._exit = _exit  # type: ignore[assignment]
+
+    def _measurement(self) -> Measurement:
+        software = Software(python=platform.python_version())
+        if self._watch is None:
+            return Measurement(software=software, memory=memory.peak(None))
+        torch, watch = self._torch, self._watch
+        watch.driver.detach()
+        events = watch.clock.events
+        used = memory.peak(torch)  # before reading anything back, which takes memory of its own
+        return Measurement(
+            software=replace(software, torch=torch.__version__, device=_device(torch)),
+            events=events,
+            gpu=_if_readable(lambda: watch.gpu_clock.times(events), GpuTimes()),
+            losses=_if_readable(lambda: watch.loss.losses(events), Losses()),
+            memory=used,
+            inventory=watch.inventory.inventory(events),
+            discovery_steps=watch.driver.roots.steps,
+            compile_seconds=_compile_seconds(),
+            lost_events=watch.clock.lost,
+        )
+
+
+def _if_readable(read: Callable[[], T], otherwise: T) -> T:
+    """After an error on the device nothing can be read from it any more."""
+    try:
+        return read()
+    except RuntimeError:
+        return otherwise
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # a script's own exception may fail even at that
+        return ""
+
+
+def _device(torch: Any) -> str:
+    if not torch.cuda.is_initialized():
+        return "cpu"
+    return str(torch.cuda.get_device_name(torch.cuda.current_device()))
+
+
+def _compile_seconds() -> float | None:
+    """What torch.compile says it took, if the job used it."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    metrics = getattr(utils, "compilation_time_metrics", None) if utils else None
+    if not metrics:
+        return None
+    return float(sum(metrics.get("_compile.compile_inner", [])))

@@ -1,0 +1,52 @@
+"""How many samples a batch, or the arguments of a module, hold: the first dimension of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_DEPTH = 4
+
+
+def count(batch: Any, depth: int = _DEPTH) -> int:
+    """0 where nothing countable is found."""
+    try:
+        first = batch[0] if type(batch) in (list, tuple) and batch else batch
+        shape = first.shape  # what nearly every batch has, and quickly
+        if isinstance(shape, tuple) and shape and type(shape[0]) is int:
+            return shape[0]
+    except Exception:  # a script's own classes answer as they like
+        pass
+    try:
+        return _count(batch, depth)
+    except Exception:
+        return 0
+
+
+def _count(batch: Any, depth: int) -> int:
+    shape = getattr(batch, "shape", None)
+    if shape is not None:
+        return int(shape[0]) if len(shape) else 0
+    if depth == 0:
+        return 0
+    if isinstance(batch, list | tuple):
+        return _first(batch, depth) or (len(batch) if batch and _is_plain(batch[0]) else 0)
+    if isinstance(batch, Mapping):
+        return _first(batch.values(), depth)
+    graphs = getattr(batch, "num_graphs", None)  # a batch of graphs joins them into one
+    if isinstance(graphs, int):
+        return graphs
+    fields = getattr(batch, "__dict__", None)
+    return _first(fields.values(), depth) if fields else 0
+
+
+def _first(values: Any, depth: int) -> int:
+    for value in values:
+        found = 0 if _is_plain(value) else count(value, depth - 1)
+        if found:
+            return found
+    return 0
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | bytes | int | float)

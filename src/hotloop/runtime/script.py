@@ -1,0 +1,93 @@
+"""The script driver: reaches the seams of a job that knows nothing of us, by interception."""
+
+from __future__ import annotations
+
+import sys
+from time import perf_counter_ns
+from types import ModuleType
+from typing import Any
+
+from hotloop.runtime.patches import Patches, through
+from hotloop.runtime.roots import RootFinder
+from hotloop.runtime.seams import Seam, Seams
+
+
+class ScriptDriver:
+    def __init__(self, torch: ModuleType, seams: Seams) -> None:
+        self._torch = torch
+        self._seams = seams
+        self._patches = Patches()
+        self.roots = RootFinder(torch, seams)
+
+    def attach(self) -> None:
+        torch, seams, patches = self._torch, self._seams, self._patches
+        self.roots.attach(patches)
+        data = torch.utils.data.dataloader
+        patches.route(data.DataLoader, "__iter__", seams.loader)
+        patches.route(data._BaseDataLoaderIter, "__next__", seams.batch)
+        patches.route(torch.autograd, "backward", seams.backward)
+        patches.route(torch.autograd, "grad", seams.grad)
+        patches.route(torch.amp.grad_scaler.GradScaler, "scale", seams.scale)
+        patches.route(torch.optim.Optimizer, "__init__", seams.optimizer)
+        patches.route(torch.optim.Optimizer, "zero_grad", seams.zero_grad)
+        self._attach_moves()
+        self._attach_steps()
+
+    def detach(self) -> None:
+        self._patches.restore()
+
+    def _attach_moves(self) -> None:
+        """Only for a build of torch that knows a device other than the host.
+
+        Whether there is a GPU is not asked: that would initialise the driver before the script
+        forks, which CUDA does not survive.
+        """
+        torch, seam = self._torch, self._seams.move
+        if seam.is_used and (torch.version.cuda or torch.version.hip):
+            device = torch.device
+            replace = self._patches.replace
+            replace(torch.Tensor, "to", _leaving_host(seam, torch.Tensor.to, device))
+            replace(torch.Tensor, "cuda", _leaving_host(seam, torch.Tensor.cuda, None))
+
+    def _attach_steps(self) -> None:
+        """Torch's own global hooks: every optimizer passes them, without being known beforehand."""
+        seam = self._seams.step
+        if not seam.is_used:
+            return
+        hooks = sys.modules["torch.optim.optimizer"]  # torch.optim hides it
+
+        began: list[int] = []  # an optimizer may step inside another's closure
+
+        def before(optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            for tell in seam.before:
+                tell((optimizer, *args), kwargs)
+            began.append(perf_counter_ns())
+
+        def after(optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            since = began.pop()
+            for tell in seam.after:
+                tell((optimizer, *args), None, since)
+
+        self._patches.on_restore(hooks.register_optimizer_step_pre_hook(before).remove)
+        self._patches.on_restore(hooks.register_optimizer_step_post_hook(after).remove)
+
+
+def _leaving_host(seam: Seam, method: Any, device: Any) -> Any:
+    """Casts, and tensors that are already on the device, pass at the cost of a look."""
+    passing = through(seam, method)
+
+    def move(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        if tensor.is_cuda or not (device is None or _names_a_device(device, args, kwargs)):
+            return method(tensor, *args, **kwargs)
+        return passing(tensor, *args, **kwargs)
+
+    return move
+
+
+def _names_a_device(device: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    target = args[0] if args else kwargs.get("device")
+    if isinstance(target, device):
+        return bool(target.type != "cpu")
+    if isinstance(target, str):
+        return not target.startswith("cpu")
+    return isinstance(target, int) or bool(getattr(target, "is_cuda", False))

@@ -1,0 +1,66 @@
+"""The named points in a running job where something may attach.
+
+A seam knows who wants to hear of it, not how it is reached: the driver does that. A seam that
+nobody listens to is not intercepted at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+Before = Callable[[tuple[Any, ...], dict[str, Any]], None]
+"""Called with the arguments of the call that is about to happen."""
+After = Callable[[tuple[Any, ...], Any, int], None]
+"""Called with its arguments, its result (None when it raised) and when it began, in nanoseconds.
+
+One call tells of a whole span: between two calls into torch Python runs with cold caches, and each
+listener costs ten times what a benchmark in a loop shows.
+"""
+
+
+@dataclass
+class Seam:
+    before: list[Before] = field(default_factory=list)
+    after: list[After] = field(default_factory=list)
+
+    @property
+    def is_used(self) -> bool:
+        return bool(self.before or self.after)
+
+    def silence(self) -> None:
+        self.before.clear()
+        self.after.clear()
+
+
+@dataclass
+class Seams:
+    loader: Seam = field(default_factory=Seam)
+    """A loader begins a pass: (loader) -> iterator."""
+    batch: Seam = field(default_factory=Seam)
+    """A loader is asked for its next batch: (iterator) -> batch."""
+    move: Seam = field(default_factory=Seam)
+    """A tensor on the host moves to a device: (tensor, …) -> tensor."""
+    model: Seam = field(default_factory=Seam)
+    """A root module is called: (module, …) -> output."""
+    backward: Seam = field(default_factory=Seam)
+    """A loss is differentiated by backward(): (tensors, …)."""
+    grad: Seam = field(default_factory=Seam)
+    """A loss is differentiated by autograd.grad(): (outputs, …)."""
+    scale: Seam = field(default_factory=Seam)
+    """A gradient scaler scales a loss: (scaler, loss) -> scaled loss."""
+    optimizer: Seam = field(default_factory=Seam)
+    """An optimizer is built: (optimizer, …)."""
+    zero_grad: Seam = field(default_factory=Seam)
+    """An optimizer clears its gradients: (optimizer, …)."""
+    step: Seam = field(default_factory=Seam)
+    """An optimizer steps: (optimizer, …)."""
+
+    def all(self) -> list[Seam]:
+        return list(vars(self).values())
+
+    def silence(self) -> None:
+        """In a process forked off the job, where nothing is to be recorded."""
+        for seam in self.all():
+            seam.silence()

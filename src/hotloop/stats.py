@@ -1,0 +1,82 @@
+"""Pure statistics over plain numbers. Knows nothing of torch, of jobs or of trials."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Summary:
+    count: int
+    mean: float
+    spread: float
+    """Standard deviation."""
+    p50: float
+    p95: float
+    p99: float
+    fastest: float
+    slowest: float
+
+
+def summary(values: Sequence[float]) -> Summary:
+    if not values:
+        raise ValueError("nothing to summarise")
+    return Summary(
+        count=len(values),
+        mean=statistics.fmean(values),
+        spread=statistics.stdev(values) if len(values) > 1 else 0.0,
+        p50=percentile(values, 50),
+        p95=percentile(values, 95),
+        p99=percentile(values, 99),
+        fastest=min(values),
+        slowest=max(values),
+    )
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """Linear between the two nearest ranks, as numpy's default."""
+    ordered = sorted(values)
+    position = (len(ordered) - 1) * percent / 100
+    below = math.floor(position)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
+
+
+def warm_up(values: Sequence[float], at_least: int = 0) -> int:
+    """How many of the first values belong to the warm-up rather than to the steady state.
+
+    The marginal standard error rule (White, "An effective truncation heuristic for bias reduction
+    in simulation output", 1997): drop the beginning whose removal makes the mean of what is left
+    most certain. At most half is dropped. Values are first clipped to the spread of their second
+    half, so that a single slow step later on (an evaluation, a checkpoint) cannot make everything
+    before it look like warm-up, while a long first step still counts as one.
+    """
+    half = len(values) // 2
+    if half < 2:
+        return min(at_least, max(len(values) - 1, 0))
+    low, high = _fences(values[half:])
+    clipped = [min(max(value, low), high) for value in values]
+    errors = _marginal_errors(clipped)
+    dropped = min(range(half + 1), key=errors.__getitem__)
+    return min(max(dropped, at_least), len(values) - 1)
+
+
+def _fences(values: Sequence[float]) -> tuple[float, float]:
+    quarter, median, three_quarters = (percentile(values, p) for p in (25, 50, 75))
+    reach = max(3 * (three_quarters - quarter), 0.02 * median)
+    return quarter - reach, three_quarters + reach
+
+
+def _marginal_errors(values: Sequence[float]) -> list[float]:
+    """For every k the variance of values[k:] over their number, in one pass from the end."""
+    centre = values[-1]  # near the mean: sums of squares then lose no digits
+    total = squares = 0.0
+    errors: list[float] = []
+    for count, value in enumerate(reversed(values), start=1):
+        total += value - centre
+        squares += (value - centre) ** 2
+        errors.append((squares - total * total / count) / count**2)
+    return errors[::-1]

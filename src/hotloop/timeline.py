@@ -1,0 +1,257 @@
+"""From raw events to steps, each with the phases its time went to. Pure, and the same everywhere.
+
+A phase's time is exclusive: what is nested inside it (a closure's forward pass inside
+`optimizer.step`) belongs to the inner one. So the phases of a step and the rest add up to the step.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import pairwise
+
+from hotloop.measurement import Events, GpuTimes, Kind, Losses
+
+
+class Phase(StrEnum):
+    DATA = "data"
+    COPY = "copy"
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    OPTIMIZER = "optimizer"
+    EVALUATION = "evaluation"
+    REST = "rest"
+
+
+STEP_PHASES = (
+    Phase.DATA,
+    Phase.COPY,
+    Phase.FORWARD,
+    Phase.BACKWARD,
+    Phase.OPTIMIZER,
+    Phase.REST,
+)
+
+_PHASE_OF = {
+    Kind.DATA_BEGIN // 2: Phase.DATA,
+    Kind.COPY_BEGIN // 2: Phase.COPY,
+    Kind.FORWARD_BEGIN // 2: Phase.FORWARD,
+    Kind.NO_GRAD_BEGIN // 2: Phase.FORWARD,
+    Kind.BACKWARD_BEGIN // 2: Phase.BACKWARD,
+    Kind.OPTIMIZER_BEGIN // 2: Phase.OPTIMIZER,
+    Kind.ZERO_GRAD_BEGIN // 2: Phase.OPTIMIZER,
+}
+
+# Time between two probed calls, by what stands before and after it. The loss is computed between
+# the model and backward(); gradients are clipped and unscaled between backward() and the optimizer.
+# Every other gap is the rest, and is shown as unaccounted for.
+_PHASE_OF_GAP = {
+    (Kind.FORWARD_END, Kind.BACKWARD_BEGIN): Phase.FORWARD,
+    (Kind.FORWARD_END, Kind.FORWARD_BEGIN): Phase.FORWARD,
+    (Kind.BACKWARD_END, Kind.OPTIMIZER_BEGIN): Phase.OPTIMIZER,
+    (Kind.OPTIMIZER_END, Kind.ZERO_GRAD_BEGIN): Phase.OPTIMIZER,
+    (Kind.COPY_END, Kind.COPY_BEGIN): Phase.COPY,
+}
+
+# A script without a loader makes its batch somewhere between the optimizer and the forward pass.
+_PHASE_OF_GAP_WITHOUT_LOADER = _PHASE_OF_GAP | {
+    (before, after): Phase.DATA
+    for before in (Kind.OPTIMIZER_END, Kind.ZERO_GRAD_END)
+    for after in (Kind.COPY_BEGIN, Kind.FORWARD_BEGIN)
+}
+
+_TRAINING = frozenset(
+    {Kind.FORWARD_BEGIN, Kind.BACKWARD_BEGIN, Kind.OPTIMIZER_BEGIN, Kind.ZERO_GRAD_BEGIN}
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    seconds: float
+    """End to end, from the end of the step before, without evaluation."""
+    phases: dict[Phase, float]
+    samples: int
+    batches: int
+    losses: list[float | None] = field(default_factory=list)
+    gpu_seconds: float | None = None
+    gpu_phases: dict[Phase, float] = field(default_factory=dict)
+    """Spans on the GPU's clock, idle gaps inside them included. They overlap the CPU's phases."""
+
+    @property
+    def evaluation(self) -> float:
+        return self.phases.get(Phase.EVALUATION, 0.0)
+
+
+def metronome(events: Events) -> int | None:
+    """The optimizer whose steps count as the job's steps: the one that steps most often.
+
+    Among equals the last in the cycle, so that a step ends when all of them have stepped.
+    None when no optimizer stepped: parameters updated by hand, each backward pass is a step.
+    """
+    counts: Counter[int] = Counter()
+    first_seen: dict[int, int] = {}
+    for index, kind in enumerate(events.kind):
+        if kind == Kind.OPTIMIZER_END:
+            counts[events.key[index]] += 1
+            first_seen.setdefault(events.key[index], index)
+    if not counts:
+        return None
+    return max(counts, key=lambda key: (counts[key], first_seen[key]))
+
+
+def steps(events: Events, losses: Losses | None = None, gpu: GpuTimes | None = None) -> list[Step]:
+    """Every complete step of the run, in order, warm-up included."""
+    edges = _step_ends(events)
+    if not edges:
+        return []
+    owners = _owners(events, edges)
+    loss_at = dict(zip(losses.event, losses.value, strict=True)) if losses else {}
+    gpu_at = dict(zip(gpu.event, gpu.ms, strict=True)) if gpu else {}
+    return [
+        _step(events, owners, first, last, loss_at, gpu_at)
+        for first, last in zip([0, *edges[:-1]], edges, strict=True)
+    ]
+
+
+def training_loader(events: Events) -> int | None:
+    """The loader most batches came from."""
+    counts = Counter(
+        key
+        for key, kind, n in zip(events.key, events.kind, events.n, strict=True)
+        if kind == Kind.DATA_END and n >= 0
+    )
+    return counts.most_common(1)[0][0] if counts else None
+
+
+def _step_ends(events: Events) -> list[int]:
+    key = metronome(events)
+    if key is None:
+        return [i for i, kind in enumerate(events.kind) if kind == Kind.BACKWARD_END]
+    pairs = zip(events.kind, events.key, strict=True)
+    return [i for i, pair in enumerate(pairs) if pair == (Kind.OPTIMIZER_END, key)]
+
+
+def _owners(events: Events, edges: list[int]) -> list[Phase]:
+    """For each event the phase that the time up to the next event belongs to."""
+    evaluating = _evaluation(events, edges)
+    has_loader = Kind.DATA_END in events.kind
+    gaps = _PHASE_OF_GAP if has_loader else _PHASE_OF_GAP_WITHOUT_LOADER
+    owners: list[Phase] = []
+    calls: list[tuple[int, int]] = []
+    for index, kind in enumerate(events.kind):
+        _enter_or_leave(calls, kind, events.key[index])
+        following = events.kind[index + 1] if index + 1 < len(events) else None
+        gap = gaps.get((Kind(kind), Kind(following))) if following is not None else None
+        inner = _PHASE_OF[calls[-1][0]] if calls else Phase.REST
+        owners.append(Phase.EVALUATION if index in evaluating else gap or inner)
+    return owners
+
+
+def _enter_or_leave(calls: list[tuple[int, int]], kind: int, key: int) -> None:
+    """Keeps track of the calls that are open: what they are, and their key.
+
+    An optimizer's step that raised has no end. It is over when a call around it ends, or when the
+    same optimizer steps again, which none does inside its own step.
+    """
+    call = kind // 2, key
+    if kind % 2 == 0:
+        if kind == Kind.OPTIMIZER_BEGIN and call in calls:
+            del calls[calls.index(call) :]
+        calls.append(call)
+        return
+    begun = [place for place, (what, _) in enumerate(calls) if what == kind // 2]
+    if begun:
+        del calls[begun[-1] :]
+
+
+def _evaluation(events: Events, edges: list[int]) -> set[int]:
+    """Indices of events whose time went to evaluation or sampling rather than to training.
+
+    A pass without gradients that happens in most steps is part of the step (a target network, a
+    teacher, the generator while the critic learns); one that happens now and then is evaluation,
+    together with the batches that were loaded for it.
+    """
+    windows = list(_no_grad_windows(events))
+    starts = {first for first, _ in windows}
+    ends = [0, *edges]
+    with_pass = sum(any(first in starts for first in range(a, b)) for a, b in pairwise(ends))
+    if with_pass * 2 > len(edges):
+        return set()
+    return {index for first, last in windows for index in range(first, last)}
+
+
+def _no_grad_windows(events: Events) -> Iterator[tuple[int, int]]:
+    begin: int | None = None
+    batch: int | None = None
+    for index, kind in enumerate(events.kind):
+        if kind in _TRAINING:
+            batch = None
+        elif kind == Kind.DATA_BEGIN and batch is None:
+            batch = index
+        elif kind == Kind.NO_GRAD_BEGIN and begin is None:
+            begin = index if batch is None else batch
+        elif kind == Kind.NO_GRAD_END and begin is not None:
+            yield begin, index
+            # Up to the next pass the loop of the evaluation itself is running.
+            begin, batch = None, index
+
+
+def _step(
+    events: Events,
+    owners: list[Phase],
+    first: int,
+    last: int,
+    loss_at: dict[int, float | None],
+    gpu_at: dict[int, float],
+) -> Step:
+    phases: dict[Phase, float] = defaultdict(float)
+    loaded: list[int] = []
+    given: Counter[int] = Counter()
+    for index in range(first, last):
+        elapsed = events.time_ns[index + 1] - events.time_ns[index]
+        phases[owners[index]] += elapsed / 1e9
+        kind, key, n = events.kind[index], events.key[index], events.n[index]
+        if kind == Kind.DATA_END and n >= 0 and owners[index] is not Phase.EVALUATION:
+            loaded.append(n)
+        elif kind == Kind.FORWARD_BEGIN:
+            given[key] += n
+    return Step(
+        seconds=sum(phases.get(phase, 0.0) for phase in STEP_PHASES),
+        phases=dict(phases),
+        # Without a loader: what the busiest root module was given.
+        samples=sum(loaded) or max(given.values(), default=0),
+        batches=len(loaded),
+        losses=[loss_at[i] for i in range(first, last + 1) if i in loss_at],
+        gpu_seconds=_gpu_step(gpu_at, first, last),
+        gpu_phases=_gpu_phases(events, first, last, gpu_at),
+    )
+
+
+def _gpu_step(gpu_at: dict[int, float], first: int, last: int) -> float | None:
+    if first not in gpu_at or last not in gpu_at:
+        return None
+    return (gpu_at[last] - gpu_at[first]) / 1e3
+
+
+def _gpu_phases(
+    events: Events, first: int, last: int, gpu_at: dict[int, float]
+) -> dict[Phase, float]:
+    """Sums of the spans between a begin and its own end, less the spans nested inside."""
+    spans: dict[Phase, float] = defaultdict(float)
+    open_at: list[int] = []
+    nested: list[float] = []
+    for index in range(first + 1, last + 1):
+        if events.kind[index] % 2 == 0:
+            open_at.append(index)
+            nested.append(0.0)
+        elif open_at:
+            begin, inside = open_at.pop(), nested.pop()
+            if begin in gpu_at and index in gpu_at:
+                span = (gpu_at[index] - gpu_at[begin]) / 1e3
+                spans[_PHASE_OF[events.kind[index] // 2]] += span - inside
+                inside = span
+            if nested:
+                nested[-1] += inside
+    return dict(spans)

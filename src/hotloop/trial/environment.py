@@ -1,0 +1,48 @@
+"""The environment a trial's process starts with: the user's own, and a few things more."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from hotloop.trial.reaping import MARK
+
+# A trial is no experiment of the user's: nothing of it belongs on their dashboards.
+TRACKERS_OFF = {
+    "WANDB_MODE": "disabled",
+    "COMET_MODE": "disabled",
+    "NEPTUNE_MODE": "debug",
+    "CLEARML_OFFLINE_MODE": "1",
+    "MLFLOW_TRACKING_URI": "file:mlruns",
+    "SWANLAB_MODE": "disabled",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+}
+
+
+def users_environment() -> dict[str, str]:
+    """What we were started with.
+
+    In the C locale, the usual one of a container, Python sets LC_CTYPE for its children (PEP 538).
+    A script that finds it there runs without the UTF-8 mode that it would have had.
+    """
+    environment = dict(os.environ)
+    if sys.flags.utf8_mode and "PYTHONUTF8" not in environment:
+        environment.pop("LC_CTYPE", None)
+    return environment
+
+
+def child_environment(spec: Path, mark: str, caches: Path) -> dict[str, str]:
+    """Our folder goes first on PYTHONPATH, where Python looks for what to run before the script."""
+    environment = {**users_environment(), **TRACKERS_OFF}
+    ours = str(Path(__file__).parents[1] / "runtime" / "site")
+    before = environment.get("PYTHONPATH")
+    if before is not None:
+        environment["HOTLOOP_PYTHONPATH"] = before
+    environment["PYTHONPATH"] = ours + os.pathsep + before if before else ours
+    environment["HOTLOOP_SPEC"] = str(spec)
+    environment[MARK] = mark
+    # Compiled once, used by every trial of the study.
+    environment.setdefault("TORCHINDUCTOR_CACHE_DIR", str(caches / "inductor"))
+    environment.setdefault("TRITON_CACHE_DIR", str(caches / "triton"))
+    return environment

@@ -1,0 +1,125 @@
+"""What to tell the user when a trial of their script did not complete."""
+
+from __future__ import annotations
+
+import re
+from itertools import accumulate
+
+from hotloop.errors import (
+    DeviceOutOfMemory,
+    FailedBeforeFirstStep,
+    FailedInTraining,
+    HostOutOfMemory,
+    HotloopError,
+    HotloopFailed,
+    KilledBySignal,
+    NothingMeasured,
+    ResultUnreadable,
+    ScriptNotFound,
+    ScriptSyntaxError,
+    TimedOut,
+)
+from hotloop.job import ScriptJob
+from hotloop.trial.outcome import steps_made
+from hotloop.trial.trial import State, Trial
+
+_TRACEBACK = re.compile(r"^(  \+ Exception Group )?Traceback \(most recent call last\):\n", re.M)
+_CHAINED = (
+    "\n\nThe above exception was the direct cause of the following exception:\n\n",
+    "\n\nDuring handling of the above exception, another exception occurred:\n\n",
+)
+
+
+def error_for(trial: Trial, job: ScriptJob, printed: str) -> HotloopError | None:
+    """None for a trial that completed, and for one that the user interrupted."""
+    match trial.state:
+        case State.COMPLETE | State.INTERRUPTED:
+            return None
+        case State.NOTHING_MEASURED:
+            return NothingMeasured(
+                trial.reason,
+                "Does it train, and in its first process? Training in its children is not seen yet.",
+                detail=_tail(printed),
+            )
+        case State.TIMED_OUT:
+            return TimedOut(
+                trial.reason,
+                "Give it longer with --timeout, or look where it was waiting.",
+                detail=trial.hung_at.strip() or _tail(printed),
+            )
+        case State.OUT_OF_MEMORY:
+            return _out_of_memory(trial, printed)
+        case _:
+            return _crash(trial, job, printed)
+
+
+def _out_of_memory(trial: Trial, printed: str) -> HotloopError:
+    if trial.failure is not None and trial.failure.is_device_memory:
+        return DeviceOutOfMemory(
+            trial.reason,
+            "Try a smaller batch, and look with nvidia-smi whether another process holds memory.",
+            detail=traceback_in(printed),
+        )
+    return HostOutOfMemory(
+        trial.reason,
+        "Try fewer loader workers or a smaller batch.",
+        detail=traceback_in(printed),
+    )
+
+
+def _crash(trial: Trial, job: ScriptJob, printed: str) -> HotloopError:
+    detail = traceback_in(printed)
+    if trial.signal is not None:
+        return KilledBySignal(
+            trial.reason, "The script's own output may say why; it is in the log.", detail=detail
+        )
+    if trial.measurement is None:
+        return ResultUnreadable(
+            trial.reason, "Is the disk full? The script's output is in the log.", detail=detail
+        )
+    if job.is_module and _is_missing(job.target, printed):
+        return ScriptNotFound(
+            f"There is no module {job.target} for {job.python}.",
+            "Check its name, and that you are in the folder it is imported from.",
+        )
+    if trial.failure is not None and trial.failure.is_ours:
+        return HotloopFailed(
+            "hotloop itself failed inside the script's process.",
+            "This is a bug of ours: please report it with the traceback above.",
+            detail=detail,
+        )
+    if trial.failure is not None and trial.failure.is_syntax:
+        return ScriptSyntaxError(trial.reason, "Correct it, or choose --python.", detail=detail)
+    if steps_made(trial.measurement):
+        return FailedInTraining(
+            trial.reason, "Run it as it is: it should fail the same way.", detail=detail
+        )
+    return FailedBeforeFirstStep(
+        trial.reason, "Run it as it is: it should fail the same way.", detail=detail
+    )
+
+
+def traceback_in(printed: str) -> str:
+    """The last traceback in what the script printed, with those that led to it, as Python showed
+    them; else the last lines."""
+    begins = [found.start() for found in _TRACEBACK.finditer(printed)]
+    if not begins:
+        return _tail(printed)
+    begin = begins.pop()
+    while begins and printed[:begin].endswith(_CHAINED):
+        begin = begins.pop()
+    return printed[begin:].rstrip()
+
+
+def _is_missing(module: str, printed: str) -> bool:
+    """Python's own words for a module, or a package above it, that is not there."""
+    if f"No module named {module}" in printed:
+        return True
+    packages = accumulate(module.split("."), "{}.{}".format)
+    return f"module specification for '{module}'" in printed and any(
+        f"No module named '{package}'" in printed for package in packages
+    )
+
+
+def _tail(printed: str, lines: int = 12) -> str:
+    return "\n".join(printed.rstrip().splitlines()[-lines:])

@@ -1,0 +1,250 @@
+"""Starting a trial in a fresh process, watching over it, and reading what it left."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+import uuid
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from hotloop import codec
+from hotloop.errors import StudyNotWritable
+from hotloop.job import ScriptJob
+from hotloop.plan import Plan
+from hotloop.trial import outcome, protection, reaping, shielded
+from hotloop.trial.environment import child_environment
+from hotloop.trial.result import ChildResult
+from hotloop.trial.spec import StopRule, TrialSpec
+from hotloop.trial.terminal import Terminal
+from hotloop.trial.tree import ProcessTree
+from hotloop.trial.trial import State, Trial
+
+LOG = "output.log"
+GRACE_SECONDS = 10.0
+"""A script that has left its result but does not end is ended."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """One trial to run."""
+
+    number: int
+    job: ScriptJob
+    plan: Plan
+    stop: StopRule
+    limit_seconds: float
+    folder: Path
+    """The trial's own, inside the study."""
+
+
+@dataclass(frozen=True)
+class Glimpse:
+    """How a running trial stands."""
+
+    seconds: float
+    steps: int
+    host_bytes: int | None
+    printed: bytes
+
+
+class Watcher(Protocol):
+    def __call__(self, glimpse: Glimpse) -> None: ...
+
+
+class Launcher(Protocol):
+    def launch(self, order: Order, watcher: Watcher) -> Trial: ...
+
+
+class ProcessLauncher:
+    """The real one."""
+
+    def launch(self, order: Order, watcher: Watcher) -> Trial:
+        try:
+            order.folder.mkdir(parents=True, exist_ok=True)
+            (order.folder / LOG).touch()
+            scratch = protection.new_scratch(protection.to_protect(order.job))
+        except OSError as error:
+            raise StudyNotWritable(
+                f"A trial cannot be kept in {order.folder}: {error.strerror}.",
+                "Free some space, or name another folder with --study.",
+            ) from None
+        try:
+            return _Run(order, scratch, watcher).trial()
+        finally:
+            shielded.remove(str(scratch))
+
+
+class _Run:
+    def __init__(self, order: Order, scratch: Path, watcher: Watcher) -> None:
+        self._order = order
+        self._scratch = scratch
+        self._watcher = watcher
+        self._mark = uuid.uuid4().hex
+        folder = order.folder
+        self._files = {name: folder / name for name in ("spec.json", "result.json")}
+        # Not in the study: it holds the user's whole environment, and what is secret in there.
+        self._files["enter.json"] = scratch / "enter.json"
+        self._log = folder / LOG
+        self._progress = folder / "progress"
+        self._stack = folder / "stack.txt"
+        self._report = folder / "shield.json"
+
+    def trial(self) -> Trial:
+        self._write_orders()
+        began = time.monotonic()
+        killed_before = _kernel_memory_kills()
+        timed_out = interrupted = False
+        with Terminal(self._log) as terminal:
+            process = self._start(terminal)
+            tree = ProcessTree(process.pid)
+            try:
+                timed_out = not self._watch(process, terminal, tree, began)
+            except KeyboardInterrupt:
+                interrupted = True
+            finally:
+                ended_by_itself = process.poll()
+                reaping.end(process, self._mark)
+        result, unreadable = self._read_result()
+        left = outcome.Leftovers(
+            returncode=ended_by_itself,
+            result=result,
+            result_unreadable=unreadable,
+            timed_out_after=self._order.limit_seconds if timed_out else None,
+            interrupted=interrupted,
+            kernel_killed_for_memory=_kernel_memory_kills() > killed_before,
+        )
+        return self._conclude(left, tree, time.monotonic() - began)
+
+    def _start(self, terminal: Terminal) -> subprocess.Popen[bytes]:
+        enter = Path(__file__).with_name("enter.py")
+        process = subprocess.Popen(
+            # Isolated: this interpreter may differ from the script's, and must not read its path.
+            [sys.executable, "-I", "-S", str(enter), str(self._files["enter.json"])],
+            stdin=terminal.childs,
+            stdout=terminal.childs,
+            stderr=terminal.childs,
+            start_new_session=True,
+        )
+        terminal.hand_over()
+        return process
+
+    def _watch(
+        self,
+        process: subprocess.Popen[bytes],
+        terminal: Terminal,
+        tree: ProcessTree,
+        began: float,
+    ) -> bool:
+        """Until the process ends. False when it had to be given up."""
+        looked = left_result = 0.0
+        while process.poll() is None:
+            printed = terminal.read(0.1)
+            now = time.monotonic()
+            if not terminal.is_open:
+                time.sleep(0.05)
+            if now - looked >= 1.0:
+                looked = now
+                tree.look()
+            self._watcher(Glimpse(now - began, self._steps(), tree.main_now, printed))
+            if now - began > self._order.limit_seconds:
+                return False
+            if self._files["result.json"].exists():
+                left_result = left_result or now
+                if now - left_result > GRACE_SECONDS:
+                    return True
+        return True
+
+    def _steps(self) -> int:
+        try:
+            return int(self._progress.read_bytes() or b"0")
+        except (OSError, ValueError):
+            return 0
+
+    def _write_orders(self) -> None:
+        order, job = self._order, self._order.job
+        caches = order.folder.parent / "cache"
+        protect = protection.to_protect(job)
+        passthrough = [str(order.folder.parent), *protection.kept_caches()]
+        spec = TrialSpec(
+            result=str(self._files["result.json"]),
+            progress=str(self._progress),
+            stack=str(self._stack),
+            stop=order.stop,
+            stack_after=max(order.limit_seconds - 1.0, order.limit_seconds / 2),
+            limit_seconds=order.limit_seconds,
+            scratch=str(self._scratch),
+            passthrough=tuple(passthrough),
+            protect=tuple(protect),
+        )
+        codec.write(self._files["spec.json"], spec)
+        enter = {
+            "argv": job.argv(),
+            "cwd": job.cwd,
+            "env": child_environment(self._files["spec.json"], self._mark, caches),
+            "protect": protect,
+            "passthrough": passthrough,
+            "scratch": str(self._scratch),
+            "report": str(self._report),
+            "overlay": os.environ.get("HOTLOOP_OVERLAY", "1") != "0",
+            "parent": os.getpid(),
+        }
+        codec.write(self._files["enter.json"], enter)
+
+    def _read_result(self) -> tuple[ChildResult | None, str]:
+        try:
+            text = self._files["result.json"].read_bytes()
+        except OSError:
+            partial = self._files["result.json"].with_suffix(".partial")
+            return None, "it was cut off while being written." if partial.exists() else ""
+        try:
+            return codec.decode(text, ChildResult), ""
+        except ValueError as error:
+            return None, f"{error}."
+
+    def _conclude(self, left: outcome.Leftovers, tree: ProcessTree, seconds: float) -> Trial:
+        state, reason = outcome.state_of(left)
+        result = left.result
+        measurement = result.measurement if result else None
+        if measurement is not None:
+            peaks = sorted(tree.worker_peaks.values(), reverse=True)
+            memory = replace(measurement.memory, worker_peaks=peaks)
+            measurement = replace(measurement, memory=memory)
+        code = left.returncode
+        return Trial(
+            number=self._order.number,
+            plan=self._order.plan,
+            state=state,
+            reason=reason,
+            seconds=seconds,
+            exit_status=None if code is None else code if code >= 0 else 128 - code,
+            signal=outcome.signal_name(code) if code is not None and code < 0 else None,
+            failure=result.failure if result else None,
+            measurement=measurement,
+            hung_at=_stack_of_the_script(self._stack) if state is State.TIMED_OUT else "",
+            shielding=protection.shielding(self._report, self._scratch),
+            log=str(self._log.relative_to(self._order.folder.parent)),
+        )
+
+
+def _kernel_memory_kills() -> int:
+    """How many processes the kernel has killed for want of memory, since it started."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/vmstat").read_text(encoding="ascii").splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
+def _stack_of_the_script(path: Path) -> str:
+    """Without the frames of our wrappers, which are nobody's reason to hang."""
+    ours = str(Path(__file__).parents[1]) + os.sep
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return "\n".join(line for line in lines if ours not in line)

@@ -1,0 +1,100 @@
+"""From what is left of a process to the state of its trial."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+
+from hotloop.measurement import Kind, Measurement
+from hotloop.trial.result import ChildResult, Ended
+from hotloop.trial.trial import State
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """Everything that is known once the process is gone."""
+
+    returncode: int | None
+    """Negative: killed by that signal."""
+    result: ChildResult | None
+    result_unreadable: str = ""
+    timed_out_after: float | None = None
+    interrupted: bool = False
+    kernel_killed_for_memory: bool = False
+
+
+def state_of(left: Leftovers) -> tuple[State, str]:
+    if left.interrupted:
+        return State.INTERRUPTED, "The trial was interrupted."
+    if left.result is not None and left.result.ended is Ended.ENOUGH:
+        return _measured(left.result)
+    if left.timed_out_after is not None:
+        seconds = f"{left.timed_out_after:.0f}"
+        return State.TIMED_OUT, f"The script was stopped after its limit of {seconds} seconds."
+    if left.returncode is not None and left.returncode < 0:
+        return _killed(left)
+    if left.result_unreadable:
+        return State.CRASHED, f"The trial left a result that is not whole: {left.result_unreadable}"
+    if left.result is None:
+        return State.CRASHED, "The trial's process ended without leaving a result."
+    if left.returncode or (left.returncode is None and left.result.failure is not None):
+        return _failed(left.result, left.returncode)
+    return _measured(left.result)
+
+
+def steps_seen(result: ChildResult | None) -> int:
+    """Roughly, for a sentence; the timeline knows exactly."""
+    kinds = result.measurement.events.kind if result else []
+    return kinds.count(Kind.OPTIMIZER_END) or kinds.count(Kind.BACKWARD_END)
+
+
+def steps_made(measurement: Measurement) -> int:
+    """Of a script that failed: with an optimizer at hand, a backward pass alone is no step."""
+    kinds = measurement.events.kind
+    by_hand = not measurement.inventory.optimizer_built
+    return kinds.count(Kind.BACKWARD_END if by_hand else Kind.OPTIMIZER_END)
+
+
+def _measured(result: ChildResult) -> tuple[State, str]:
+    if steps_seen(result) < 2:
+        return State.NOTHING_MEASURED, _why_nothing(result)
+    return State.COMPLETE, ""
+
+
+def _why_nothing(result: ChildResult) -> str:
+    if not result.measurement.software.torch:
+        return "The script ended without importing torch."
+    if steps_seen(result) == 1:
+        return "The script ended after a single training step: there is nothing to time."
+    return "The script ended without a training step: no optimizer stepped, no backward pass ran."
+
+
+def _killed(left: Leftovers) -> tuple[State, str]:
+    name = signal_name(left.returncode)
+    if left.kernel_killed_for_memory:
+        return State.OUT_OF_MEMORY, "The kernel killed the script: the host has no memory left."
+    return State.CRASHED, f"The script was killed by {name}."
+
+
+def _failed(result: ChildResult, status: int | None) -> tuple[State, str]:
+    steps = steps_made(result.measurement)
+    some = "1 step" if steps == 1 else f"{steps} steps"
+    when = f"after {some}" if steps else "before its first training step"
+    failure = result.failure
+    if failure is None:
+        return State.CRASHED, f"The script ended with exit status {status} {when}."
+    if failure.is_device_memory:
+        return State.OUT_OF_MEMORY, f"The GPU's memory was exhausted {when}."
+    if failure.is_host_memory:
+        return State.OUT_OF_MEMORY, f"The host's memory was exhausted {when}."
+    if failure.is_syntax:
+        return State.CRASHED, "The script is not valid Python for its interpreter."
+    return State.CRASHED, f"The script failed {when}: {failure.kind}."
+
+
+def signal_name(returncode: int | None) -> str:
+    number = -(returncode or 0)
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,68 @@
+"""Which of the user's folders a trial may not touch, where it writes instead, and what it wrote."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+from hotloop import codec
+from hotloop.job import ScriptJob
+from hotloop.trial.shielded import changed, unshielded
+from hotloop.trial.trial import Shielding
+
+_CACHES = ("HF_HOME", "TORCH_HOME", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
+
+
+def to_protect(job: ScriptJob) -> list[str]:
+    """Where a script may write: where it runs, where it lies, home, and what its arguments name."""
+    places = [Path(job.cwd), Path.home()]
+    if not job.is_module:
+        places.append(Path(job.cwd, job.target).parent)
+    for argument in job.args:
+        with contextlib.suppress(OSError, ValueError):
+            places.append(_nearest_folder(Path(job.cwd, argument.rpartition("=")[2].strip("\"'"))))
+    return sorted({str(place.resolve()) for place in places if place.is_dir()} - {"/"})
+
+
+def kept_caches() -> list[str]:
+    """Downloads and caches are meant to outlast a run; a trial adds to them as the script would."""
+    home = Path.home()
+    caches = [os.environ.get("XDG_CACHE_HOME") or home / ".cache", home / ".nv", home / ".triton"]
+    named = [os.environ[name] for name in _CACHES if os.environ.get(name)]
+    return [str(path) for path in (*caches, *named) if Path(path).is_dir()]
+
+
+def new_scratch(protect: list[str]) -> Path:
+    """A folder of our own outside everything that is protected, or else in the usual place."""
+    usual = tempfile.gettempdir()
+    for base in (usual, "/var/tmp", "/dev/shm"):
+        inside = any(Path(base).resolve().is_relative_to(folder) for folder in protect)
+        if not inside and os.access(base, os.W_OK):
+            return Path(tempfile.mkdtemp(prefix="hotloop-", dir=base))
+    return Path(tempfile.mkdtemp(prefix="hotloop-", dir=usual))
+
+
+def shielding(report: Path, scratch: Path) -> Shielding:
+    """As `enter` reported it, and as the scratch folder shows it."""
+    try:
+        told = codec.decode(report.read_bytes(), dict[str, object])
+    except (OSError, ValueError):
+        return Shielding()
+    protected = told.get("protected")
+    folders = [str(path) for path in protected] if isinstance(protected, list) else []
+    why = told.get("why")
+    return Shielding(
+        way=str(told.get("way", "none")),
+        why_not_overlay=None if why is None else str(why),
+        kept_apart=tuple(changed(str(scratch), folders)),
+        unshielded=tuple(unshielded(str(scratch))),
+    )
+
+
+def _nearest_folder(path: Path) -> Path:
+    """The folder itself, or what exists of it: a script may be about to create the rest."""
+    while not path.is_dir():
+        path = path.parent
+    return path

@@ -1,0 +1,53 @@
+"""One job under one plan in one fresh process, and how it ended. A failure is a result too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from hotloop.measurement import Measurement
+from hotloop.plan import Plan
+from hotloop.trial.result import Failure
+
+
+class State(StrEnum):
+    COMPLETE = "complete"
+    OUT_OF_MEMORY = "out_of_memory"
+    CRASHED = "crashed"
+    TIMED_OUT = "timed_out"
+    INTERRUPTED = "interrupted"
+    NOT_APPLIED = "not_applied"
+    NOTHING_MEASURED = "nothing_measured"
+
+
+@dataclass(frozen=True)
+class Shielding:
+    """What kept the user's files as they were."""
+
+    way: str = "none"
+    """"overlay": the kernel did. "savers": Python's and torch's ways to write did."""
+    why_not_overlay: str | None = None
+    kept_apart: tuple[str, ...] = ()
+    """What the script wrote, renamed or deleted, and what therefore never happened."""
+    unshielded: tuple[str, ...] = ()
+    """What was seen to reach the user's files all the same, or might have."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    number: int
+    plan: Plan
+    state: State
+    reason: str
+    """Empty when complete; otherwise one sentence."""
+    seconds: float
+    exit_status: int | None
+    """As the shell would show it; None when we ended the process."""
+    signal: str | None = None
+    failure: Failure | None = None
+    measurement: Measurement | None = None
+    hung_at: str = ""
+    """Where a script that ran out of time was."""
+    shielding: Shielding = field(default_factory=Shielding)
+    log: str = ""
+    """What the script printed: a file, relative to the study."""

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hotloop.runtime.probes import progress
+from hotloop.runtime.probes.clock import Numbers
+from hotloop.runtime.probes.progress import ProgressProbe
+from hotloop.runtime.seams import Seams
+from hotloop.trial.spec import StopRule
+
+FAR = 1e18
+
+
+class Optimizer:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Job:
+    """Reaches the seams as a driver would."""
+
+    def __init__(self, path: Path, stop: StopRule, deadline: float = FAR) -> None:
+        self.seams = Seams()
+        self.path = path
+        self.ended_at: int | None = None
+        numbers = Numbers(lambda optimizer: optimizer.name)
+        self.probe = ProgressProbe(str(path), stop, deadline, numbers, self.enough)
+        self.probe.attach(self.seams)
+
+    def enough(self) -> None:
+        if self.ended_at is None:
+            self.ended_at = self.probe.steps
+
+    def build(self) -> None:
+        for tell in self.seams.optimizer.before:
+            tell((), {})
+
+    def step(self, optimizer: Optimizer) -> None:
+        for tell in self.seams.step.after:
+            tell((optimizer,), None, 0)
+
+    def backward(self) -> None:
+        for tell in self.seams.backward.after:
+            tell((), None, 0)
+
+    def told(self) -> int:
+        return int(self.path.read_bytes())
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The monotonic clock, as a list of one."""
+    moment = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: moment[0])
+    return moment
+
+
+ALWAYS: Any = StopRule(steps=10**9)
+
+
+def test_the_metronome_is_the_optimizer_that_steps_most(tmp_path: Path) -> None:
+    job = Job(tmp_path / "progress", ALWAYS)
+    critic, generator = Optimizer("critic"), Optimizer("generator")
+    job.build()
+    for _ in range(3):
+        for _ in range(5):
+            job.backward()
+            job.step(critic)
+        job.backward()
+        job.step(generator)
+    assert job.probe.steps == 15
+
+
+def test_without_an_optimizer_it_is_the_backward_pass(tmp_path: Path) -> None:
+    job = Job(tmp_path / "progress", ALWAYS)
+    for _ in range(4):
+        job.backward()
+    assert job.probe.steps == 4
+
+
+def test_a_gradient_taken_apart_is_one_too(tmp_path: Path) -> None:
+    job = Job(tmp_path / "progress", ALWAYS)
+    for tell in job.seams.grad.after:
+        tell((), None, 0)
+    assert job.probe.steps == 1
+
+
+def test_a_backward_pass_is_no_step_once_there_is_one(tmp_path: Path) -> None:
+    """Gradients may be gathered for long before the first step."""
+    job = Job(tmp_path / "progress", ALWAYS)
+    job.backward()
+    job.build()
+    for _ in range(4):
+        job.backward()
+    assert job.probe.steps == 0
+
+
+@pytest.mark.parametrize("asked", [1, 5])
+def test_ends_after_the_steps_asked_for(asked: int, tmp_path: Path) -> None:
+    job = Job(tmp_path / "progress", StopRule(warm_up=2, steps=asked))
+    optimizer = Optimizer("one")
+    job.build()
+    for _ in range(20):
+        job.step(optimizer)
+    # The first has no beginning that anybody saw.
+    assert job.ended_at == 1 + 2 + asked
+
+
+def test_ends_by_steps_and_time(tmp_path: Path, now: list[float]) -> None:
+    rule = StopRule(warm_up=0, min_steps=3, min_seconds=10.0, max_seconds=100.0)
+    job = Job(tmp_path / "progress", rule)
+    optimizer = Optimizer("one")
+    for _ in range(8):
+        job.step(optimizer)
+        now[0] += 2.0
+    assert job.ended_at == 6  # ten seconds after the first
+
+
+def test_by_its_deadline_two_steps_are_better_than_none(tmp_path: Path, now: list[float]) -> None:
+    job = Job(tmp_path / "progress", StopRule(steps=100), deadline=150.0)
+    optimizer = Optimizer("one")
+    job.build()
+    job.step(optimizer)
+    now[0] = 151.0
+    job.backward()
+    assert job.ended_at is None
+    job.step(optimizer)
+    assert job.ended_at == 2
+
+
+def test_the_parent_is_told_a_few_times_a_second(tmp_path: Path, now: list[float]) -> None:
+    job = Job(tmp_path / "progress", ALWAYS)
+    optimizer = Optimizer("one")
+    job.step(optimizer)
+    assert job.told() == 1
+    for _ in range(10):
+        job.step(optimizer)
+    assert job.told() == 1
+    now[0] += progress.EVERY_SECONDS
+    job.step(optimizer)
+    assert job.told() == 12
+
+
+def test_the_last_word_is_exact(tmp_path: Path, now: list[float]) -> None:
+    job = Job(tmp_path / "progress", StopRule(warm_up=0, steps=4))
+    optimizer = Optimizer("one")
+    for _ in range(5):
+        job.step(optimizer)
+    assert job.told() == 5

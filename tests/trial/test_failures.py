@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from hotloop.errors import FailedBeforeFirstStep, ScriptNotFound, TimedOut
+from hotloop.measurement import Measurement
+from hotloop.trial.failures import error_for, traceback_in
+from hotloop.trial.trial import State, Trial
+from tests.builders import job, trial
+
+TRACEBACK = """\
+Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+    main()
+ValueError: no
+"""
+
+
+def crashed(**changes: object) -> Trial:
+    return trial(state=State.CRASHED, reason="It failed.", measurement=Measurement(), **changes)
+
+
+def test_the_scripts_own_traceback_is_shown() -> None:
+    error = error_for(crashed(), job(), f"epoch 1\n{TRACEBACK}")
+    assert error is not None
+    assert error.detail == TRACEBACK.rstrip()
+
+
+def test_the_last_traceback_is_the_one() -> None:
+    assert traceback_in(f"{TRACEBACK}\nretrying\n{TRACEBACK.replace('no', 'never')}").endswith(
+        "ValueError: never"
+    )
+    assert traceback_in(f"{TRACEBACK}\nretrying\n{TRACEBACK}").count("Traceback") == 1
+
+
+def test_without_one_the_last_lines_are_shown() -> None:
+    printed = "\n".join(str(number) for number in range(100)) + "\n\n"
+    assert traceback_in(printed) == "\n".join(str(number) for number in range(88, 100))
+    assert traceback_in("") == ""
+
+
+def test_a_module_that_is_not_there() -> None:
+    printed = "/usr/bin/python3: No module named pkg.train\n"
+    error = error_for(crashed(), job(target="pkg.train", is_module=True), printed)
+    assert isinstance(error, ScriptNotFound)
+    assert "pkg.train" in error.sentence
+
+
+def test_a_module_that_misses_another_is_there() -> None:
+    printed = "ModuleNotFoundError: No module named 'pkg_data'\n"
+    error = error_for(crashed(), job(target="pkg", is_module=True), printed)
+    assert isinstance(error, FailedBeforeFirstStep)
+
+
+def test_where_it_hung_is_shown_before_what_it_printed() -> None:
+    late = trial(state=State.TIMED_OUT, reason="It took too long.", hung_at="\nin wait\n")
+    error = error_for(late, job(), "epoch 1\n")
+    assert isinstance(error, TimedOut)
+    assert error.detail == "in wait"
+    silent = trial(state=State.TIMED_OUT, reason="It took too long.", hung_at="")
+    error = error_for(silent, job(), "epoch 1\n")
+    assert error is not None
+    assert error.detail == "epoch 1"
