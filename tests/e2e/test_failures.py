@@ -47,9 +47,9 @@ ENDS = {
         "The script was killed by SIGSEGV.",
         "output",
     ),
-    "no training": (MODEL, 89, "without a training step", "does it train"),
-    "one step": (MODEL + "step()", 89, "after a single training step", "does it train"),
-    "no torch": ("print('hello')", 89, "without importing torch", "does it train"),
+    "no training": (MODEL, 89, "without a training step", "Does it train"),
+    "one step": (MODEL + "step()", 89, "after a single training step", "Does it train"),
+    "no torch": ("print('hello')", 89, "without importing torch", "Does it train"),
 }
 
 

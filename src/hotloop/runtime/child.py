@@ -41,9 +41,12 @@ _children: list[Child] = []
 
 def begin(path: str) -> None:
     """Called before the first line of the script."""
-    document = json.loads(Path(path).read_text(encoding="utf-8"))
-    stop = StopRule(**document.pop("stop"))
-    spec = TrialSpec(stop=stop, **document)
+    told = json.loads(Path(path).read_text(encoding="utf-8"))
+    stop = StopRule(**told.pop("stop"))
+    plain: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in told.items()
+    }
+    spec = TrialSpec(stop=stop, **plain)
     if os.environ.pop("HOTLOOP_SHIELD", None) == "savers":
         from hotloop.runtime import shield
 

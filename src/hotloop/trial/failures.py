@@ -38,7 +38,7 @@ def error_for(trial: Trial, job: ScriptJob, printed: str) -> HotloopError | None
         case State.NOTHING_MEASURED:
             return NothingMeasured(
                 trial.reason,
-                "Does it train, and in its first process? Training in its children is not seen yet.",
+                "Does it train, and in its first process? Training in its children is not seen.",
                 detail=_tail(printed),
             )
         case State.TIMED_OUT:
