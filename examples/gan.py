@@ -51,7 +51,7 @@ def make_discriminator(width: int) -> nn.Module:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--width", type=int, default=32)
     parser.add_argument("--lr", type=float, default=2e-4)

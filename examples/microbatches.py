@@ -41,7 +41,7 @@ def test_loss(model: nn.Module, data: TensorDataset, device: str) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--microbatch", type=int, default=4)
     parser.add_argument(
         "--accumulate", type=int, default=8, help="microbatches to one optimizer step"

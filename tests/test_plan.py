@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,19 @@ def load(tmp_path: Path, document: Any) -> plan.Plan:
     return plan.load(path)
 
 
+@dataclass
+class Fused:
+    """Stands in for a lever: a plan looks at its fields and asks it for problems."""
+
+    n: int = 0
+
+    def problem(self) -> str:
+        return "n may not be negative" if self.n < 0 else ""
+
+
 @pytest.fixture
 def lever(monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setitem(registry.LEVERS, "fused", object())
+    monkeypatch.setitem(registry.LEVERS, "fused", Fused)
     return "fused"
 
 
@@ -52,6 +63,12 @@ def test_settings_are_kept_in_order(tmp_path: Path, lever: str) -> None:
         ({"version": 1, "levers": [{"lever": ["fused"]}]}, "['fused']"),
         ({"version": 1, "levers": [{"lever": "fused", "setting": 3}]}, "setting"),
         ({"version": 1, "levers": [{"lever": "fused", "setting": [1]}]}, "setting"),
+        ({"version": 1, "levers": [{"lever": "fused", "setting": {"m": 1}}]}, "no setting 'm'"),
+        (
+            {"version": 1, "levers": [{"lever": "fused", "setting": {"n": "1"}}]},
+            "must be of type int",
+        ),
+        ({"version": 1, "levers": [{"lever": "fused", "setting": {"n": -1}}]}, "negative"),
     ],
 )
 def test_what_cannot_be_applied_as_written_is_refused(
@@ -77,3 +94,19 @@ def test_what_is_no_text(tmp_path: Path, kind: str) -> None:
         path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(PlanError, match="not a plan"):
         plan.load(path)
+
+
+def test_what_is_saved_is_what_is_loaded(tmp_path: Path, lever: str) -> None:
+    made = plan.Plan((plan.LeverSetting(lever, {"n": 3}),), "abc", "2.13.0", "NVIDIA H200")
+    plan.save(made, tmp_path / "saved.json")
+    assert plan.load(tmp_path / "saved.json") == made
+
+
+@pytest.mark.parametrize("what", ["script", "torch", "gpu"])
+def test_a_plan_for_something_else_is_refused(what: str) -> None:
+    here: dict[str, Any] = {"script": "abc", "torch": "2.13.0", "gpu": "NVIDIA H200"}
+    plan.require_same(plan.Plan((), **here), **here)
+    plan.require_same(plan.Plan(), **here)  # made for nothing in particular
+    with pytest.raises(PlanError, match="made for another") as refused:
+        plan.require_same(plan.Plan((), **{**here, what: "other"}), **here)
+    assert "--anyway" in refused.value.remedy

@@ -31,7 +31,7 @@ def test_one_trial_of_the_job_as_it_is(tmp_path: Path) -> None:
     launcher = FakeLauncher([trial()])
     watching = Watching()
     stop = StopRule(steps=12)
-    record = profile(job(), stop, 90.0, tmp_path, launcher, watching)
+    record = profile(job(), Plan(), stop, 90.0, tmp_path, launcher, watching)
     assert launcher.orders == [Order(1, job(), Plan(), stop, 90.0, tmp_path / "trial-1")]
     assert [one.number for one in record.trials] == [1]
     assert len(watching.glimpses) == 1
@@ -46,7 +46,7 @@ def test_the_study_is_there_before_the_trial(tmp_path: Path) -> None:
             seen.append(saved(tmp_path))
             return super().launch(order, watcher)
 
-    record = profile(job(), StopRule(), 90.0, tmp_path, Looking([trial()]), Watching())
+    record = profile(job(), Plan(), StopRule(), 90.0, tmp_path, Looking([trial()]), Watching())
     assert len(seen) == 1
     assert seen[0].trials == ()
     assert seen[0].with_trial(record.trials[0]) == record
@@ -55,6 +55,6 @@ def test_the_study_is_there_before_the_trial(tmp_path: Path) -> None:
 @pytest.mark.parametrize("state", [State.INTERRUPTED, State.CRASHED, State.TIMED_OUT])
 def test_a_trial_that_did_not_complete_is_recorded_too(state: State, tmp_path: Path) -> None:
     ended = trial(state=state, reason="It ended.", measurement=None, exit_status=None)
-    record = profile(job(), StopRule(), 90.0, tmp_path, FakeLauncher([ended]), Watching())
+    record = profile(job(), Plan(), StopRule(), 90.0, tmp_path, FakeLauncher([ended]), Watching())
     assert record.trials[0].state is state
     assert saved(tmp_path) == record

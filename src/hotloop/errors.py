@@ -17,13 +17,15 @@
     ├── HostOutOfMemory           93   ┘
     ├── StudyNotWritable          94   our own files
     ├── ResultUnreadable          95
+    ├── NotApplied                96   an optimisation of the plan did not take effect
     └── HotloopFailed             99   a bug of ours
 
 130 and 143 mean what they mean everywhere: stopped by Ctrl-C, stopped by SIGTERM.
 
 `hotloop run` hands on the script's own exit status, whatever it is, and uses one of ours only when
-the script was never started. 80 to 99 is a band that neither Python (1, 2, 120), the shell
-(126 to 165) nor sysexits.h (64 to 78) uses; `run --status FILE` settles the rare doubt.
+the script was never started, or was stopped because its plan did not take effect. 80 to 99 is a
+band that neither Python (1, 2, 120), the shell (126 to 165) nor sysexits.h (64 to 78) uses;
+`run --status FILE` settles the rare doubt.
 """
 
 from __future__ import annotations
@@ -104,6 +106,10 @@ class StudyNotWritable(HotloopError):
 
 class ResultUnreadable(HotloopError):
     exit_code = 95
+
+
+class NotApplied(HotloopError):
+    exit_code = 96
 
 
 class HotloopFailed(HotloopError):

@@ -26,6 +26,13 @@ class ScriptJob:
     def name(self) -> str:
         return self.target.rpartition(".")[2] if self.is_module else Path(self.target).stem
 
+    def source_digest(self) -> str:
+        """Tells the script from another, whatever its arguments. Empty for a module."""
+        path = Path(self.cwd, self.target)
+        if self.is_module or not path.is_file():
+            return ""
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
     def digest(self) -> str:
         """Tells this job from another: its source where there is one file, and its arguments."""
         text = hashlib.sha256(os.fsencode(self.target))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,22 @@ class LeverSetting:
 @dataclass(frozen=True)
 class Plan:
     levers: tuple[LeverSetting, ...] = ()
+    script: str = ""
+    """The digest of the script it was made for. Empty: for any."""
+    torch: str = ""
+    gpu: str = ""
     version: int = VERSION
 
     @property
     def is_empty(self) -> bool:
         return not self.levers
+
+    def environment(self) -> dict[str, str]:
+        """What its optimisations want set before the process starts."""
+        variables: dict[str, str] = {}
+        for chosen in self.levers:
+            variables |= LEVERS[chosen.lever](**chosen.setting).environment()
+        return variables
 
 
 def load(path: Path) -> Plan:
@@ -46,6 +57,21 @@ def load(path: Path) -> Plan:
     return _validated(document, path)
 
 
+def save(plan: Plan, path: Path) -> None:
+    path.write_text(json.dumps(asdict(plan), indent=2) + "\n", encoding="utf-8")
+
+
+def require_same(plan: Plan, script: str, torch: str, gpu: str) -> None:
+    """A plan was proven on one script, torch and GPU; elsewhere it is a guess."""
+    pairs = (("script", plan.script, script), ("torch", plan.torch, torch), ("GPU", plan.gpu, gpu))
+    for what, then, now in pairs:
+        if then and now and then != now:
+            raise PlanError(
+                f"The plan was made for another {what} ({then}, here {now}).",
+                "Make a new plan, or apply it all the same with --anyway.",
+            )
+
+
 def _validated(document: Any, path: Path) -> Plan:
     if not isinstance(document, dict) or not isinstance(document.get("version"), int):
         raise PlanError(
@@ -60,7 +86,8 @@ def _validated(document: Any, path: Path) -> Plan:
     levers = document.get("levers", [])
     if not isinstance(levers, list):
         raise PlanError(f'{path}: "levers" must be a list.', "Compare it with the documentation.")
-    return Plan(levers=tuple(_setting(entry, path) for entry in levers))
+    script, torch, gpu = (str(document.get(name, "")) for name in ("script", "torch", "gpu"))
+    return Plan(tuple(_setting(entry, path) for entry in levers), script, torch, gpu)
 
 
 def _setting(entry: Any, path: Path) -> LeverSetting:
@@ -77,4 +104,22 @@ def _setting(entry: Any, path: Path) -> LeverSetting:
             f'{path}: the "setting" of {name} must be an object.',
             "Compare it with the documentation.",
         )
+    problem = _problem(name, setting)
+    if problem:
+        raise PlanError(f"{path}: {name} cannot be set like this: {problem}.", _remedy(name))
     return LeverSetting(lever=name, setting=setting)
+
+
+def _problem(name: str, setting: dict[str, Any]) -> str:
+    kind = LEVERS[name]
+    defaults = {field.name: field.default for field in fields(kind)}  # type: ignore[arg-type]
+    for key, value in setting.items():
+        if key not in defaults:
+            return f"it has no setting {key!r}"
+        if type(value) is not type(defaults[key]):
+            return f"{key} must be of type {type(defaults[key]).__name__}, not {value!r}"
+    return kind(**setting).problem()
+
+
+def _remedy(name: str) -> str:
+    return f"`hotloop levers {name}` shows its settings."

@@ -14,6 +14,7 @@ from hotloop.trial.spec import StopRule
 
 def profile(
     job: ScriptJob,
+    plan: Plan,
     stop: StopRule,
     limit_seconds: float,
     folder: Path,
@@ -23,7 +24,7 @@ def profile(
     """The study as it stands after the trial, however that ended, and saved in `folder`."""
     record = study.begin("profile", job, machine.describe())
     study.save(record, folder)
-    order = Order(1, job, Plan(), stop, limit_seconds, folder / "trial-1")
+    order = Order(1, job, plan, stop, limit_seconds, folder / "trial-1")
     record = record.with_trial(launcher.launch(order, watcher))
     study.save(record, folder)
     return record

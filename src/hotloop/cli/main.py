@@ -11,16 +11,17 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from hotloop import __version__
-from hotloop.cli import profile, run
+from hotloop.cli import levers, profile, run
 from hotloop.errors import HotloopError, UsageError
 
-COMMANDS: dict[str, ModuleType] = {"run": run, "profile": profile}
+COMMANDS: dict[str, ModuleType] = {"run": run, "profile": profile, "levers": levers}
 
 WELCOME = """\
 hotloop makes PyTorch jobs fast. Point it at a training script as it is:
 
   hotloop profile train.py --lr 3e-4    how fast it is, and where each step's time goes
   hotloop run train.py --lr 3e-4        train, exactly as python would
+  hotloop levers                        the optimisations that a plan may hold
 
 hotloop COMMAND --help explains a command.
 """

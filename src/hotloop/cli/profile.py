@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="give up after this long, such as 90s, 10m or 1h (default: 10m)",
     )
+    parser.add_argument("--plan", metavar="FILE", help="measure it under this hotloop.json")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument(
         "--study", metavar="DIR", default=".hotloop", help="keep studies here (default: .hotloop)"
@@ -63,13 +64,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _profile(arguments: argparse.Namespace, received: list[int]) -> int:
-    from hotloop import study
+    from hotloop import plan, study
     from hotloop.cli import signals
     from hotloop.cli.live import Live
     from hotloop.profile import profile
     from hotloop.trial.launch import ProcessLauncher
     from hotloop.trial.spec import StopRule
 
+    chosen = plan.load(Path(arguments.plan)) if arguments.plan else plan.Plan()
     job = _job(arguments)
     if received:
         return _interrupted(received)
@@ -77,7 +79,7 @@ def _profile(arguments: argparse.Namespace, received: list[int]) -> int:
     stop = StopRule(steps=arguments.steps)
     with Live(job, stop, arguments.show_output) as live:
         watcher = signals.heeded(received, live)
-        record = profile(job, stop, arguments.timeout, folder, ProcessLauncher(), watcher)
+        record = profile(job, chosen, stop, arguments.timeout, folder, ProcessLauncher(), watcher)
     trial = record.trials[-1]
     if received:
         return _interrupted(received, f" What was seen so far is in {folder}.")
@@ -125,6 +127,7 @@ def _show(record: Study, trial: Trial, job: ScriptJob, folder: Path, as_json: bo
             "inventory": trial.measurement.inventory,
             "software": trial.measurement.software,
             "machine": record.machine,
+            "receipts": trial.receipts,
             "shielding": trial.shielding,
             "study": str(folder / "study.json"),
         }
@@ -148,7 +151,7 @@ def _show_screen(trial: Trial, job: ScriptJob, folder: Path) -> None:
         Console(),
         job.target,
         trial.measurement.software,
-        rows(trial.measurement, found, trial.shielding),
+        rows(trial.measurement, found, trial.shielding, trial.receipts),
         _short(folder / "study.json"),
         f"hotloop profile --steps {max(200, 4 * found.step.count)} {_command(job)}"
         "   (more steps, tighter figures)",

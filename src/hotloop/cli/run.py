@@ -18,13 +18,22 @@ DESCRIPTION = """\
 Runs a training script as `python SCRIPT ARGS…` would: the same output, signals, working directory
 and exit status. Without a plan nothing is patched, and hotloop's own process becomes the script's.
 
-An exit status between 80 and 99 is hotloop's, and then the script was not started; should your
-script use such a number itself, --status FILE says who ended.
+With a plan, its optimisations are applied from outside while the script runs. Each must show that
+it took effect; if one does not, the run stops after its first steps and says so.
+
+An exit status between 80 and 99 is hotloop's: the script was not started, or (96) its plan took no
+effect. Should your script use such a number itself, --status FILE says whether it was started.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plan", metavar="FILE", help="apply the optimisations of a hotloop.json")
+    parser.add_argument(
+        "--keep-going", action="store_true", help="train on when an optimisation takes no effect"
+    )
+    parser.add_argument(
+        "--anyway", action="store_true", help="accept a plan made for another script, torch or GPU"
+    )
     parser.add_argument(
         "--status", metavar="FILE", help='write {"started": true} there once the script takes over'
     )
@@ -39,24 +48,35 @@ def run(arguments: argparse.Namespace) -> int:
     if not is_module:
         job_words.require_script(target)
     python = interpreter.find(arguments.python)
-    if arguments.plan is not None:
-        from hotloop import plan
-
-        plan.load(Path(arguments.plan))  # no optimisations exist yet: any other plan is refused
     words = [python, *(["-m", target] if is_module else [target]), *args]
-    _become(words, arguments.status)
+    environment = _environment(arguments, words)
+    _become(words, environment, arguments.status)
     return 0
 
 
-def _become(words: list[str], status: str | None) -> None:
+def _environment(arguments: argparse.Namespace, words: list[str]) -> dict[str, str]:
+    from hotloop.trial.environment import users_environment
+
+    if arguments.plan is None:
+        return users_environment()
+    from hotloop import plan, planned
+
+    chosen = plan.load(Path(arguments.plan))
+    if chosen.is_empty:
+        return users_environment()
+    if not arguments.anyway:
+        planned.require_fit(chosen, words)
+    return planned.environment(chosen, arguments.keep_going)
+
+
+def _become(words: list[str], environment: dict[str, str], status: str | None) -> None:
     """Replaces this process: signals, terminal and exit status need no relaying then."""
     from hotloop.errors import InterpreterNotFound
-    from hotloop.trial.environment import users_environment
 
     _note(status)
     sys.stdout.flush()
     try:
-        os.execve(words[0], words, users_environment())
+        os.execve(words[0], words, environment)
     except OSError as error:
         _forget(status)
         raise InterpreterNotFound(

@@ -2,4 +2,9 @@
 
 from __future__ import annotations
 
-LEVERS: dict[str, object] = {}
+from hotloop.levers.base import Lever
+from hotloop.levers.tf32 import Tf32
+
+_ALL: tuple[type[Lever], ...] = (Tf32,)
+
+LEVERS: dict[str, type[Lever]] = {lever.name: lever for lever in _ALL}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hotloop.figures import Figures, PhaseShare, training_loader
+from hotloop.levers.base import Receipt
 from hotloop.measurement import Inventory, LoaderSeen, Measurement, Memory, ModelSeen, OptimizerSeen
 from hotloop.report import units
 from hotloop.timeline import Phase
@@ -40,13 +41,23 @@ class ProfileRows:
     """What the script already does well."""
 
 
-def rows(measurement: Measurement, found: Figures, shielding: Shielding) -> ProfileRows:
+def rows(
+    measurement: Measurement,
+    found: Figures,
+    shielding: Shielding,
+    receipts: tuple[Receipt, ...] = (),
+) -> ProfileRows:
     return ProfileRows(
         headline=_headline(found),
         step=_step(found),
         phases=tuple(_phase(share) for share in found.phases),
         gpu_phases=tuple(_phase(share) for share in found.gpu_phases),
-        facts=(*_run_facts(measurement, found), *_script_facts(measurement), *_shield(shielding)),
+        facts=(
+            *_applied(receipts),
+            *_run_facts(measurement, found),
+            *_script_facts(measurement),
+            *_shield(shielding),
+        ),
         already=already_well(measurement),
     )
 
@@ -96,6 +107,14 @@ def _phase(share: PhaseShare) -> PhaseRow:
     name = NAMES[Phase(share.phase)]
     text = f"{units.percent(share.share):>6} {units.seconds(share.seconds):>9}"
     return PhaseRow(share.phase, name, share.share, text)
+
+
+def _applied(receipts: tuple[Receipt, ...]) -> list[tuple[str, str]]:
+    facts = []
+    for receipt in receipts:
+        evidence = ", ".join(f"{name} {value}" for name, value in receipt.evidence.items())
+        facts.append(("applied", f"{receipt.lever} ({evidence})" if evidence else receipt.lever))
+    return facts
 
 
 def _run_facts(measurement: Measurement, found: Figures) -> list[tuple[str, str]]:

@@ -24,11 +24,12 @@ from typing import Any, TypeVar
 from hotloop.measurement import GpuTimes, Losses, Measurement, Software
 from hotloop.runtime import tracebacks
 from hotloop.runtime.imports import when_imported
+from hotloop.runtime.planned import PlannedRun, build
 from hotloop.runtime.probes import memory
 from hotloop.runtime.probes.progress import ProgressProbe
 from hotloop.runtime.watching import Watch
 from hotloop.trial.result import ChildResult, Ended, Failure
-from hotloop.trial.spec import StopRule, TrialSpec
+from hotloop.trial.spec import RunSpec, StopRule, TrialSpec
 
 T = TypeVar("T")
 
@@ -42,11 +43,15 @@ _children: list[Child] = []
 def begin(path: str) -> None:
     """Called before the first line of the script."""
     told = json.loads(Path(path).read_text(encoding="utf-8"))
-    stop = StopRule(**told.pop("stop"))
     plain: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in told.items()
     }
-    spec = TrialSpec(stop=stop, **plain)
+    if "keep_going" in plain:
+        os.unlink(path)  # nobody else will
+        when_imported("torch", PlannedRun(RunSpec(**plain)).attach)
+        return
+    plain["stop"] = StopRule(**plain["stop"])
+    spec = TrialSpec(**plain)
     if os.environ.pop("HOTLOOP_SHIELD", None) == "savers":
         from hotloop.runtime import shield
 
@@ -64,6 +69,7 @@ class Child:
         self._torch: Any = None
         self._watch: Watch | None = None
         self._failure: Failure | None = None
+        self._levers = build(spec.levers)
         self._written = False
 
     def start(self) -> None:
@@ -79,7 +85,8 @@ class Child:
         if self._written or os.getpid() != self._pid:
             return
         self._written = True
-        result = ChildResult(ended, self._failure, self._measurement())
+        receipts = [lever.receipt() for lever in self._levers] if self._torch else []
+        result = ChildResult(ended, self._failure, self._measurement(), receipts)
         path = Path(self._spec.result)
         partial = path.with_suffix(".partial")
         with contextlib.suppress(OSError):  # a full disk: the parent sees what is missing
@@ -89,6 +96,8 @@ class Child:
     def _attach(self, torch: ModuleType) -> None:
         self._torch = torch
         spec, watch = self._spec, Watch(torch)
+        for lever in self._levers:
+            lever.apply(torch, watch.seams)
         deadline = self._began + 0.9 * spec.limit_seconds
         optimizers = watch.inventory.numbers["optimizer"]
         progress = ProgressProbe(spec.progress, spec.stop, deadline, optimizers, self._enough)
@@ -149,7 +158,7 @@ def _if_readable(read: Callable[[], T], otherwise: T) -> T:
     """After an error on the device nothing can be read from it any more."""
     try:
         return read()
-    except RuntimeError:
+    except Exception:
         return otherwise
 
 

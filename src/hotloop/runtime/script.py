@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
 from time import perf_counter_ns
 from types import ModuleType
@@ -23,6 +25,9 @@ class ScriptDriver:
         torch, seams, patches = self._torch, self._seams, self._patches
         self.roots.attach(patches)
         data = torch.utils.data.dataloader
+        if seams.loader_built.is_used:
+            named = _by_name(seams.loader_built, data.DataLoader.__init__)
+            patches.replace(data.DataLoader, "__init__", named)
         patches.route(data.DataLoader, "__iter__", seams.loader)
         patches.route(data._BaseDataLoaderIter, "__next__", seams.batch)
         patches.route(torch.autograd, "backward", seams.backward)
@@ -30,6 +35,7 @@ class ScriptDriver:
         patches.route(torch.amp.grad_scaler.GradScaler, "scale", seams.scale)
         patches.route(torch.optim.Optimizer, "__init__", seams.optimizer)
         patches.route(torch.optim.Optimizer, "zero_grad", seams.zero_grad)
+        patches.route(torch.amp.autocast_mode.autocast, "__enter__", seams.autocast)
         self._attach_moves()
         self._attach_steps()
 
@@ -70,6 +76,18 @@ class ScriptDriver:
 
         self._patches.on_restore(hooks.register_optimizer_step_pre_hook(before).remove)
         self._patches.on_restore(hooks.register_optimizer_step_post_hook(after).remove)
+
+
+def _by_name(seam: Seam, init: Any) -> Any:
+    """A constructor whose arguments reach the seam by name, however the script gave them."""
+    names = list(inspect.signature(init).parameters)[1:]
+    passing = through(seam, init)
+
+    @functools.wraps(init)
+    def build(made: Any, *args: Any, **kwargs: Any) -> Any:
+        return passing(made, **dict(zip(names, args, strict=False)), **kwargs)
+
+    return build
 
 
 def _leaving_host(seam: Seam, method: Any, device: Any) -> Any:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Before = Callable[[tuple[Any, ...], dict[str, Any]], None]
-"""Called with the arguments of the call that is about to happen."""
+"""Called with the arguments of the call that is about to happen. Those by name may be changed."""
 After = Callable[[tuple[Any, ...], Any, int], None]
 """Called with its arguments, its result (None when it raised) and when it began, in nanoseconds.
 
@@ -36,6 +36,8 @@ class Seam:
 
 @dataclass
 class Seams:
+    loader_built: Seam = field(default_factory=Seam)
+    """A loader is built: (loader). Its settings come by name, before, and may be changed."""
     loader: Seam = field(default_factory=Seam)
     """A loader begins a pass: (loader) -> iterator."""
     batch: Seam = field(default_factory=Seam)
@@ -51,7 +53,9 @@ class Seams:
     scale: Seam = field(default_factory=Seam)
     """A gradient scaler scales a loss: (scaler, loss) -> scaled loss."""
     optimizer: Seam = field(default_factory=Seam)
-    """An optimizer is built: (optimizer, …)."""
+    """An optimizer is built, as far as the base class goes: (optimizer, …)."""
+    autocast: Seam = field(default_factory=Seam)
+    """The job enters an autocast of its own: (context)."""
     zero_grad: Seam = field(default_factory=Seam)
     """An optimizer clears its gradients: (optimizer, …)."""
     step: Seam = field(default_factory=Seam)

@@ -33,16 +33,21 @@ def users_environment() -> dict[str, str]:
 
 
 def child_environment(spec: Path, mark: str, caches: Path) -> dict[str, str]:
+    """Of a trial."""
+    environment = {**let_in(spec), **TRACKERS_OFF, MARK: mark}
+    # Compiled once, used by every trial of the study.
+    environment.setdefault("TORCHINDUCTOR_CACHE_DIR", str(caches / "inductor"))
+    environment.setdefault("TRITON_CACHE_DIR", str(caches / "triton"))
+    return environment
+
+
+def let_in(spec: Path) -> dict[str, str]:
     """Our folder goes first on PYTHONPATH, where Python looks for what to run before the script."""
-    environment = {**users_environment(), **TRACKERS_OFF}
+    environment = users_environment()
     ours = str(Path(__file__).parents[1] / "runtime" / "site")
     before = environment.get("PYTHONPATH")
     if before is not None:
         environment["HOTLOOP_PYTHONPATH"] = before
     environment["PYTHONPATH"] = ours + os.pathsep + before if before else ours
     environment["HOTLOOP_SPEC"] = str(spec)
-    environment[MARK] = mark
-    # Compiled once, used by every trial of the study.
-    environment.setdefault("TORCHINDUCTOR_CACHE_DIR", str(caches / "inductor"))
-    environment.setdefault("TRITON_CACHE_DIR", str(caches / "triton"))
     return environment

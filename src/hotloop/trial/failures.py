@@ -13,6 +13,7 @@ from hotloop.errors import (
     HotloopError,
     HotloopFailed,
     KilledBySignal,
+    NotApplied,
     NothingMeasured,
     ResultUnreadable,
     ScriptNotFound,
@@ -41,6 +42,8 @@ def error_for(trial: Trial, job: ScriptJob, printed: str) -> HotloopError | None
                 "Does it train, and in its first process? Training in its children is not seen.",
                 detail=_tail(printed),
             )
+        case State.NOT_APPLIED:
+            return NotApplied(trial.reason, "Take it out of the plan.")
         case State.TIMED_OUT:
             return TimedOut(
                 trial.reason,

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -178,6 +178,7 @@ class _Run:
             stack_after=max(order.limit_seconds - 1.0, order.limit_seconds / 2),
             limit_seconds=order.limit_seconds,
             scratch=str(self._scratch),
+            levers=tuple(asdict(lever) for lever in order.plan.levers),
             passthrough=tuple(passthrough),
             protect=tuple(protect),
         )
@@ -185,7 +186,10 @@ class _Run:
         enter = {
             "argv": job.argv(),
             "cwd": job.cwd,
-            "env": child_environment(self._files["spec.json"], self._mark, caches),
+            "env": {
+                **child_environment(self._files["spec.json"], self._mark, caches),
+                **order.plan.environment(),
+            },
             "protect": protect,
             "passthrough": passthrough,
             "scratch": str(self._scratch),
@@ -225,6 +229,7 @@ class _Run:
             signal=outcome.signal_name(code) if code is not None and code < 0 else None,
             failure=result.failure if result else None,
             measurement=measurement,
+            receipts=tuple(result.receipts) if result else (),
             hung_at=_stack_of_the_script(self._stack) if state is State.TIMED_OUT else "",
             shielding=protection.shielding(self._report, self._scratch),
             log=str(self._log.relative_to(self._order.folder.parent)),

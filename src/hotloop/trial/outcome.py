@@ -58,6 +58,10 @@ def steps_made(measurement: Measurement) -> int:
 def _measured(result: ChildResult) -> tuple[State, str]:
     if steps_seen(result) < 2:
         return State.NOTHING_MEASURED, _why_nothing(result)
+    for receipt in result.receipts:
+        if not receipt.applied:
+            what = f"The optimisation {receipt.lever} did not take effect"
+            return State.NOT_APPLIED, f"{what}: {receipt.reason}."
     return State.COMPLETE, ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,16 @@ class StopRule:
 
 
 @dataclass(frozen=True)
+class RunSpec:
+    """A training for real, under a plan: nothing is measured and nothing is shielded."""
+
+    levers: tuple[dict[str, Any], ...]
+    """{"lever": name, "setting": {…}}, in the order they are applied."""
+    keep_going: bool
+    """Train on without an optimisation that does not take effect."""
+
+
+@dataclass(frozen=True)
 class TrialSpec:
     result: str
     """Where the child leaves its measurement."""
@@ -42,5 +53,6 @@ class TrialSpec:
     limit_seconds: float
     """A job that is slow rather than stuck leaves what it has seen before this is over."""
     scratch: str
+    levers: tuple[dict[str, Any], ...] = ()
     passthrough: tuple[str, ...] = ()
     protect: tuple[str, ...] = ()

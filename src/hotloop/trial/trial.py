@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hotloop.levers.base import Receipt
 from hotloop.measurement import Measurement
 from hotloop.plan import Plan
 from hotloop.trial.result import Failure
@@ -46,6 +47,7 @@ class Trial:
     signal: str | None = None
     failure: Failure | None = None
     measurement: Measurement | None = None
+    receipts: tuple[Receipt, ...] = ()
     hung_at: str = ""
     """Where a script that ran out of time was."""
     shielding: Shielding = field(default_factory=Shielding)

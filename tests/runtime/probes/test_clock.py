@@ -194,10 +194,18 @@ class TestNumbers:
 
         __hash__ = None  # type: ignore[assignment]
 
-    def test_the_same_signature_is_the_same_number(self) -> None:
+    def test_what_replaces_another_takes_its_number(self) -> None:
         numbers = Numbers(lambda thing: thing.kind)
-        a, b, c = self.Thing("x"), self.Thing("y"), self.Thing("x")
-        assert [numbers.of(thing) for thing in (a, b, c, a)] == [0, 1, 0, 0]
+        thing = self.Thing("x")
+        assert numbers.of(thing) == 0
+        assert numbers.of(other := self.Thing("y")) == 1
+        thing = self.Thing("x")
+        assert [numbers.of(known) for known in (thing, other, thing)] == [0, 1, 0]
+
+    def test_twins_that_live_side_by_side_are_two(self) -> None:
+        numbers = Numbers(lambda thing: thing.kind)
+        a, b = self.Thing("x"), self.Thing("x")
+        assert [numbers.of(thing) for thing in (a, b, a, b)] == [0, 1, 0, 1]
 
     def test_an_identity_that_is_used_again_is_looked_at_again(self) -> None:
         numbers = Numbers(lambda thing: thing.kind)
@@ -213,7 +221,9 @@ class TestNumbers:
         numbers = Numbers(
             lambda thing: thing.kind, lambda *what: met.append((what[0], what[1].kind))
         )
-        a, b, c = self.Thing("x"), self.Thing("y"), self.Thing("x")
-        for thing in (a, b, c, a):
+        a, b = self.Thing("x"), self.Thing("y")
+        for thing in (a, b, a):
             numbers.of(thing)
+        del a, thing
+        numbers.of(self.Thing("x"))
         assert met == [(0, "x"), (1, "y")]

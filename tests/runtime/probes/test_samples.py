@@ -69,6 +69,9 @@ Pair = namedtuple("Pair", "x y")
         ({"epoch": 3, "x": Tensor(7, 2)}, 7),
         (Encoding({"input_ids": Tensor(9, 128)}), 9),
         ((None, "name", {"deep": [Tensor(6)]}), 6),
+        # Pictures of different sizes come as a list; two views of one batch come with their labels.
+        (((Tensor(3, 20, 30), Tensor(3, 40, 10)), ({"boxes": Tensor(7, 4)}, {})), 2),
+        (([Tensor(16, 3, 8, 8), Tensor(16, 3, 8, 8)], Tensor(16)), 16),
         (Batch("train", Tensor(5, 3), Tensor(5)), 5),
         (SimpleNamespace(inner=SimpleNamespace(x=Tensor(4))), 4),
         (Graphs(), 5),

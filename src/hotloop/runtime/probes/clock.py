@@ -24,7 +24,7 @@ _FORWARD, _NO_GRAD = int(Kind.FORWARD_BEGIN), int(Kind.NO_GRAD_BEGIN)
 
 
 class Numbers:
-    """Small numbers for objects; those with the same signature share one.
+    """Small numbers for objects. One that replaces another of the same signature takes its number.
 
     By identity, not by hash: a script's own classes may define neither equality nor hashing well.
     """
@@ -38,7 +38,8 @@ class Numbers:
         self._signature = signature
         self._meet = meet
         self._by_id: dict[int, int] = {}
-        self._by_signature: dict[object, int] = {}
+        self._by_signature: dict[object, tuple[int, weakref.ref[Any]]] = {}
+        self._count = 0
 
     def of(self, thing: Any) -> int:
         known = self._by_id.get(id(thing))
@@ -46,10 +47,13 @@ class Numbers:
 
     def _number(self, thing: Any) -> int:
         signature = self._signature(thing)
-        number = self._by_signature.get(signature)
-        if number is None:
-            number = self._by_signature[signature] = len(self._by_signature)
+        number, holder = self._by_signature.get(signature, (-1, None))
+        if holder is None or holder() is not None:
+            # Nobody was like it, or somebody still is: twins that live side by side are two.
+            number = self._count
+            self._count += 1
             self._meet(number, thing)
+        self._by_signature[signature] = number, weakref.ref(thing)
         place, by_id = id(thing), self._by_id
         by_id[place] = number
         # Another object may come to lie where this one was.

@@ -41,11 +41,21 @@ def _count(batch: Any, depth: int) -> int:
 
 
 def _first(values: Any, depth: int) -> int:
-    for value in values:
+    """A tensor that stands by itself is a batch; for want of one, a list of pictures is."""
+    for value in sorted(values, key=lambda value: _dimensions(value) == 0):
+        if isinstance(value, list | tuple) and len(value) > 1 and _dimensions(value[0]) > 1:
+            return len(value)
         found = 0 if _is_plain(value) else count(value, depth - 1)
         if found:
             return found
     return 0
+
+
+def _dimensions(value: Any) -> int:
+    try:
+        return len(value.shape)
+    except Exception:
+        return 0
 
 
 def _is_plain(value: Any) -> bool:

@@ -1,0 +1,120 @@
+"""What an optimisation is.
+
+A lever is a dataclass whose fields are its setting. It lives inside the job's process: it listens
+at seams and changes what passes there, and afterwards it shows that it took effect. Its file
+imports the standard library alone; torch is handed to `apply`, right after the job imported it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from hotloop.figures import Figures
+    from hotloop.measurement import Measurement
+    from hotloop.runtime.seams import Seams
+
+
+class Group(StrEnum):
+    DATA = "data"
+    PRECISION = "precision"
+    GRAPH = "graph"
+    MEMORY = "memory"
+    BATCH = "batch"
+    PROCESS = "process"
+
+
+class Effect(StrEnum):
+    """What it does to the training. The user says how far to go."""
+
+    SAME_MATH = "same_math"
+    """The same arithmetic, up to the order of roundings and the random stream."""
+    LOWER_PRECISION = "lower_precision"
+    """Another number format."""
+    CHANGES_TRAINING = "changes_training"
+    """Another batch, schedule or sequence."""
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Evidence that a lever took effect in this very process. Without it there is no result."""
+
+    lever: str
+    applied: bool
+    reason: str = ""
+    """Why not; empty when applied."""
+    evidence: dict[str, int | float | str | bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known of a job before a lever is tried on it."""
+
+    measurement: Measurement
+    figures: Figures
+    cores: int
+
+    def share(self, *phases: str) -> float:
+        """Of a step's time."""
+        return sum(phase.share for phase in self.figures.phases if phase.phase in phases)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """The share of a step that a lever could win, or the reason not to try it."""
+
+    share: float
+    reason: str = ""
+
+    @property
+    def is_worth_trying(self) -> bool:
+        return not self.reason
+
+
+def refuse(reason: str) -> Expectation:
+    return Expectation(0.0, reason)
+
+
+class Lever(ABC):
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    """One line, as a user reads it."""
+    group: ClassVar[Group]
+    effect: ClassVar[Effect]
+    requires: ClassVar[tuple[str, ...]] = ()
+    conflicts: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    @abstractmethod
+    def settings(cls, seen: Seen) -> list[dict[str, Any]]:
+        """What to try on this job, the most promising first."""
+
+    @classmethod
+    @abstractmethod
+    def expected(cls, seen: Seen) -> Expectation:
+        """How much it could win here, by what was measured."""
+
+    def problem(self) -> str:
+        """What is wrong with this setting; empty when nothing is."""
+        return ""
+
+    def environment(self) -> dict[str, str]:
+        """Variables to set before the process starts."""
+        return {}
+
+    @abstractmethod
+    def apply(self, torch: Any, seams: Seams) -> None:
+        """Listen where something is to be changed."""
+
+    @abstractmethod
+    def receipt(self) -> Receipt:
+        """Asked once some steps have been made."""
+
+    def applied(self, **evidence: int | float | str | bool) -> Receipt:
+        return Receipt(self.name, True, evidence=evidence)
+
+    def not_applied(self, reason: str) -> Receipt:
+        return Receipt(self.name, False, reason)
