@@ -85,7 +85,7 @@ def calibrated(device: str, target_seconds: float) -> Job:
     layers = 4
     while True:
         job = Job(device, layers, width, batch)
-        seconds = min(timed(job) for _ in range(20))
+        seconds = min(timed(job) for _ in range(60))
         if seconds >= 0.8 * target_seconds or layers > 400:
             return job
         layers = math.ceil(layers * min(4.0, target_seconds / seconds))

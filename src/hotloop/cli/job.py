@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from pathlib import Path
 
 from hotloop.errors import NotPython, ScriptNotFound, UsageError
 
@@ -32,24 +31,24 @@ def words_of(arguments: argparse.Namespace) -> tuple[str, bool, tuple[str, ...]]
 
 
 def require_script(target: str) -> None:
-    path = Path(target)
-    if not path.exists():
+    if not os.path.exists(target):
         raise ScriptNotFound(
             f"There is no file {target}.", f"You are in {os.getcwd()}; check the path."
         )
-    if path.is_dir():
-        if not (path / "__main__.py").exists():
+    if os.path.isdir(target):
+        if not os.path.exists(os.path.join(target, "__main__.py")):
             raise NotPython(
                 f"{target} is a folder without a __main__.py.", "Name the script inside it."
             )
         return
     try:
-        start = path.read_bytes()[:65536]
+        with open(target, "rb") as file:
+            start = file.read(65536)
     except OSError as error:
         raise ScriptNotFound(
             f"{target} cannot be read: {error.strerror}.", "Check its permissions."
         ) from None
-    if not _looks_like_python(start, path.suffix):
+    if not _looks_like_python(start, os.path.splitext(target)[1]):
         raise NotPython(f"{target} is not a Python file.", "Give the script that you train with.")
 
 

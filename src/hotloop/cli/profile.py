@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import shlex
+import os
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hotloop.cli import job as job_words
 
+TYPE_CHECKING = False  # see main
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hotloop.job import ScriptJob
     from hotloop.study import Study
     from hotloop.trial.trial import Trial
@@ -64,6 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _profile(arguments: argparse.Namespace, received: list[int]) -> int:
+    from pathlib import Path
+
     from hotloop import plan, study
     from hotloop.cli import signals
     from hotloop.cli.live import Live
@@ -101,7 +104,7 @@ def _job(arguments: argparse.Namespace) -> ScriptJob:
     if not is_module:
         job_words.require_script(target)
     python = interpreter.find(arguments.python)
-    cwd = str(Path.cwd())
+    cwd = os.getcwd()
     interpreter.require_torch(python, cwd)
     return ScriptJob(target, is_module, args, python, cwd)
 
@@ -165,13 +168,15 @@ def _print_json(parts: dict[str, object]) -> None:
 
 
 def _command(job: ScriptJob) -> str:
+    import shlex
+
     words = (["-m"] if job.is_module else []) + [job.target, *job.args]
     return shlex.join(words)
 
 
 def _short(path: Path) -> str:
     try:
-        return str(path.relative_to(Path.cwd()))
+        return str(path.relative_to(os.getcwd()))
     except ValueError:
         return str(path)
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import json
 import os
 import stat
 import sys
-from pathlib import Path
 
 from hotloop.cli import job as job_words
 
@@ -59,6 +56,8 @@ def _environment(arguments: argparse.Namespace, words: list[str]) -> dict[str, s
 
     if arguments.plan is None:
         return users_environment()
+    from pathlib import Path
+
     from hotloop import plan, planned
 
     chosen = plan.load(Path(arguments.plan))
@@ -91,7 +90,8 @@ def _note(status: str | None) -> None:
     if status is None:
         return
     try:
-        Path(status).write_text(json.dumps({"started": True}) + "\n", encoding="utf-8")
+        with open(status, "w", encoding="utf-8") as file:
+            file.write('{"started": true}\n')
     except OSError as error:
         raise StudyNotWritable(
             f"{status} cannot be written: {error.strerror}.", "Name another file."
@@ -101,8 +101,10 @@ def _note(status: str | None) -> None:
 def _forget(status: str | None) -> None:
     """What an earlier run left there says nothing of this one. Devices and links are left alone."""
     if status is not None and stat.S_ISREG(_mode(status)):
-        with contextlib.suppress(OSError):
-            Path(status).unlink()
+        try:
+            os.unlink(status)
+        except OSError:
+            return
 
 
 def _mode(path: str) -> int:

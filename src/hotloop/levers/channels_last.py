@@ -1,0 +1,116 @@
+"""Weights of convolutions in channels-last order, which their outputs then have too.
+
+Only the order in memory changes: shapes, values and checkpoints stay as they are.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+
+if TYPE_CHECKING:
+    from hotloop.runtime.seams import Seams
+
+GAIN = 0.2
+"""Of the model's own passes, where they are convolutions. Only a trial can tell."""
+
+
+@dataclass
+class ChannelsLast(Lever):
+    name = "channels_last"
+    summary = "convolutions with the channels last in memory"
+    group = Group.GRAPH
+    effect = Effect.SAME_MATH
+
+    def __post_init__(self) -> None:
+        self._torch: Any = None
+        self._met: list[weakref.ref[Any]] = []
+        self._converted: list[tuple[weakref.ref[Any], Any]] = []
+        self._awaiting: dict[Any, Any] = {}
+        """Weights whose optimizer has yet to step, and the order they have now."""
+        self._convolutions = self._already = 0
+
+    @classmethod
+    def settings(cls, seen: Seen) -> list[dict[str, Any]]:
+        return [{}]
+
+    @classmethod
+    def expected(cls, seen: Seen) -> Expectation:
+        if any(model.channels_last for model in seen.measurement.inventory.models):
+            return refuse("the script already keeps its channels last")
+        return Expectation(seen.share("forward", "backward") * GAIN)
+
+    def apply(self, torch: Any, seams: Seams) -> None:
+        self._torch = torch
+        seams.model.before.append(self._convert)
+        seams.step.before.append(self._follow)
+
+    def receipt(self) -> Receipt:
+        if not self._met:
+            return self.not_applied("no model was called")
+        if not self._convolutions:
+            return self.not_applied("the model has no convolutions")
+        if not self._converted:
+            why = "are already in that order" if self._already else "have one channel or one pixel"
+            return self.not_applied(f"the model's convolutions {why}")
+        alive = [(weight, order) for ref, order in self._converted if (weight := ref()) is not None]
+        kept = sum(_is_in(weight, order) for weight, order in alive)
+        if alive and not kept:
+            return self.not_applied("the script put its weights into another order")
+        return self.applied(convolutions=self._convolutions, converted=len(self._converted))
+
+    def _convert(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A root's weights, once. Its inputs need not be: a kernel follows either of the two."""
+        module = args[0]
+        if any(known() is module for known in self._met):
+            return
+        self._met.append(weakref.ref(module))
+        for weight, order in self._weights(module):
+            self._convolutions += 1
+            if _is_in(weight, order):
+                self._already += 1
+                continue
+            weight.data = weight.data.contiguous(memory_format=order)
+            if not _is_in(weight, order):
+                continue  # with one channel or one pixel both orders are the same
+            if weight.grad is not None:
+                weight.grad.data = weight.grad.data.contiguous(memory_format=order)
+            self._converted.append((weakref.ref(weight), order))
+            if weight.requires_grad:
+                self._awaiting[weight] = order
+
+    def _weights(self, module: Any) -> Iterator[tuple[Any, Any]]:
+        torch = self._torch
+        orders = {4: torch.channels_last, 5: torch.channels_last_3d}
+        for part in module.modules():
+            if isinstance(part, torch.nn.modules.conv._ConvNd):
+                weight = part._parameters.get("weight")
+                if weight is not None and not hasattr(weight, "materialize"):  # not a lazy one
+                    order = orders.get(weight.dim())
+                    if order is not None:
+                        yield weight, order
+
+    def _follow(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """What the optimizer keeps for each weight: its fast kernels want one order for all."""
+        if not self._awaiting:
+            return
+        optimizer = args[0]
+        for group in optimizer.param_groups:
+            for weight in group["params"]:
+                order = self._awaiting.pop(weight, None)
+                if order is not None:
+                    _reorder(optimizer.state.get(weight, {}), weight, order)
+
+
+def _reorder(state: dict[str, Any], weight: Any, order: Any) -> None:
+    for value in state.values():
+        if getattr(value, "shape", None) == weight.shape:
+            value.data = value.data.contiguous(memory_format=order)
+
+
+def _is_in(weight: Any, order: Any) -> bool:
+    return bool(weight.is_contiguous(memory_format=order)) and not weight.is_contiguous()

@@ -1,0 +1,153 @@
+"""The model compiled in place by torch.compile, forward and backward, at its first training call.
+
+Checkpoints keep their names and the model can be pickled; a copy of it is not compiled. Compiled
+dropout draws other masks than eager dropout does from the same seed.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+
+if TYPE_CHECKING:
+    from hotloop.runtime.seams import Seams
+
+MODES = ("default", "reduce-overhead")
+GAIN = 0.3
+"""Of the model's own passes: what fusing commonly wins. Only a trial can tell."""
+
+
+@dataclass
+class Compile(Lever):
+    name = "compile"
+    summary = "the model compiled in place by torch.compile"
+    group = Group.GRAPH
+    effect = Effect.SAME_MATH
+
+    mode: str = "default"
+    """"default", or "reduce-overhead", which replays the kernels as CUDA graphs."""
+
+    def __post_init__(self) -> None:
+        self._torch: Any = None
+        self._compiled: list[weakref.ref[Any]] = []
+        self._before: tuple[int, int] | None = None
+        self._why_not = "no model was called in training"
+        self._graphs = self._breaks = self._captures = 0
+
+    @classmethod
+    def settings(cls, seen: Seen) -> list[dict[str, Any]]:
+        on_gpu = seen.measurement.software.device != "cpu"
+        return [{"mode": mode} for mode in (MODES if on_gpu else MODES[:1])]
+
+    @classmethod
+    def expected(cls, seen: Seen) -> Expectation:
+        if any(model.compiled for model in seen.measurement.inventory.models):
+            return refuse("the script already compiles its model")
+        return Expectation(seen.share("forward", "backward") * GAIN)
+
+    def problem(self) -> str:
+        if self.mode in MODES:
+            return ""
+        return f"there is no mode {self.mode!r}: it is one of {', '.join(MODES)}"
+
+    def apply(self, torch: Any, seams: Seams) -> None:
+        self._torch = torch
+        seams.model.before.append(self._call)
+        seams.model.after.append(self._called)
+        if self.mode == "reduce-overhead":
+            seams.step.after.append(self._mark)
+
+    def receipt(self) -> Receipt:
+        if not self._compiled:
+            return self.not_applied(self._why_not)
+        if not self._graphs:
+            return self.not_applied("torch.compile captured no graph")
+        evidence: dict[str, int | float | str | bool] = {
+            "graphs": self._graphs,
+            "graph_breaks": self._breaks,
+            "recompilations": max(0, self._captures - len(self._compiled)),
+        }
+        if self.mode == "reduce-overhead":
+            skips = self._torch._dynamo.utils.counters["inductor"]["cudagraph_skips"]
+            evidence |= {"cuda_graphs": cuda_graphs(self._torch), "cuda_graph_skips": skips}
+            if not evidence["cuda_graphs"]:
+                return self.not_applied(f"no CUDA graph was recorded, {skips} were skipped")
+        return self.applied(**evidence)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        module = args[0]
+        known = self._is_ours(module)
+        if not known and self._torch.is_grad_enabled():
+            known = self._compile(module)
+        self._before = self._counts() if known else None
+
+    def _called(self, args: tuple[Any, ...], result: Any, began: int) -> None:
+        """Counted from call to call: the script may compile something else of its own."""
+        if self._before is not None:
+            graphs, breaks = self._counts()
+            self._graphs += graphs - self._before[0]
+            self._breaks += breaks - self._before[1]
+            self._captures += graphs > self._before[0]
+
+    def _mark(self, args: tuple[Any, ...], result: Any, began: int) -> None:
+        """What the last step's graphs wrote may be overwritten from here on."""
+        if self._compiled:
+            self._torch.compiler.cudagraph_mark_step_begin()
+
+    def _compile(self, module: Any) -> bool:
+        self._why_not = self._reason_not_to(module)
+        if self._why_not:
+            return False
+        if getattr(module.forward, "__module__", "").startswith("torch.nn.modules"):
+            # torch skips its own code as a beginning, but not on the way: Sequential().compile()
+            # captures nothing at all, a function that calls it does.
+            call = _through_a_function(module)
+            module._compiled_call_impl = self._torch.compile(call, mode=self.mode)
+        else:
+            module.compile(mode=self.mode)
+        self._compiled.append(weakref.ref(module))
+        return True
+
+    def _reason_not_to(self, module: Any) -> str:
+        if hasattr(module, "_orig_mod") or module._compiled_call_impl is not None:
+            return "the script already compiles its model"
+        weight = next(module.parameters(), None)
+        if self.mode == "reduce-overhead" and (weight is None or not weight.is_cuda):
+            return "CUDA graphs need a GPU"
+        return ""
+
+    def _is_ours(self, module: Any) -> bool:
+        return any(known() is module for known in self._compiled)
+
+    def _counts(self) -> tuple[int, int]:
+        """Graphs captured in this process so far, and breaks between them."""
+        counters = self._torch._dynamo.utils.counters
+        return counters["stats"]["unique_graphs"], sum(counters["graph_break"].values())
+
+
+def _through_a_function(module: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return module._call_impl(*args, **kwargs)
+
+    return call
+
+
+def cuda_graphs(torch: Any) -> int:
+    """Recorded, for all devices. Warm-up runs before a recording are none."""
+    trees = sys.modules.get("torch._inductor.cudagraph_trees")
+    if trees is None:
+        return 0
+    managers = [trees.get_manager(i, False) for i in range(torch.cuda.device_count())]
+    pending = [
+        node for each in managers if each for nodes in (each.roots or {}).values() for node in nodes
+    ]
+    count = 0
+    while pending:
+        node = pending.pop()
+        count += node.graph is not None
+        pending += [child for children in node.children.values() for child in children]
+    return count

@@ -1,0 +1,176 @@
+"""Loads batches in processes of their own, while the model trains on the batch before.
+
+The order and the content of the batches stay as they are: the sampler runs in the job's own
+process, and draws the same random numbers. A dataset that draws random numbers itself draws others
+in a worker. Workers are only ever added, and started the way the job starts its processes.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+import sys
+import weakref
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+
+if TYPE_CHECKING:
+    from hotloop.runtime.seams import Seams
+
+MOST_WORKERS = 256
+USUAL_WORKERS = 16
+"""More of them seldom help one loop, and each takes memory."""
+WAITING = 0.02
+LOOKS = 32
+
+
+@dataclass
+class LoaderWorkers(Lever):
+    name = "loader_workers"
+    summary = "batches are loaded by worker processes, ahead of the training"
+    group = Group.DATA
+    effect = Effect.SAME_MATH
+
+    workers: int = 2
+    prefetch: int = 2
+    """Batches each worker is ahead."""
+    persistent: bool = True
+    """Workers outlive a pass over the data."""
+
+    def __post_init__(self) -> None:
+        self._torch: Any = None
+        self._reasons: list[str] = []
+        self._changed: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._kept: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._working: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._ended: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._loaders = self._passes = self._processes = self._batches = 0
+
+    @classmethod
+    def settings(cls, seen: Seen) -> list[dict[str, Any]]:
+        from hotloop.figures import training_loader
+
+        loader = training_loader(seen.measurement)
+        has = loader.workers if loader else 0
+        usual = min(seen.cores, USUAL_WORKERS)
+        counts = dict.fromkeys((usual, usual // 2, min(seen.cores, 2 * usual, MOST_WORKERS)))
+        return [{"workers": count} for count in counts if count > has]
+
+    @classmethod
+    def expected(cls, seen: Seen) -> Expectation:
+        from hotloop.figures import training_loader
+
+        loader, share = training_loader(seen.measurement), seen.share("data")
+        if loader is None:
+            return refuse("the script has no loader")
+        if share < WAITING:
+            return refuse(f"it waits for data during {share:.1%} of a step")
+        if loader.workers >= seen.cores:
+            return refuse(f"its loader already has {loader.workers} workers, on {seen.cores} cores")
+        return Expectation(share)
+
+    def problem(self) -> str:
+        if not 1 <= self.workers <= MOST_WORKERS:
+            return f"workers must be from 1 to {MOST_WORKERS}, not {self.workers}"
+        return "" if self.prefetch >= 1 else f"prefetch must be at least 1, not {self.prefetch}"
+
+    def apply(self, torch: Any, seams: Seams) -> None:
+        self._torch = torch
+        seams.loader_built.before.append(self._build)
+        seams.loader.before.append(self._rewind)
+        seams.loader.after.append(self._begin)
+        seams.batch.after.append(self._deliver)
+
+    def receipt(self) -> Receipt:
+        if self._batches:
+            return self.applied(
+                loaders=self._loaders, workers=self._processes, batches=self._batches
+            )
+        if self._passes:
+            return self.not_applied("no batch came from a worker")
+        if self._loaders:
+            return self.not_applied("the loader it changed was never iterated")
+        return self.not_applied(self._reasons[0] if self._reasons else "the script has no loader")
+
+    def _build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        loader, dataset = args[0], kwargs.get("dataset")
+        if any(getattr(known, "dataset", None) is dataset for known in self._changed):
+            if kwargs.get("num_workers"):  # a library builds a loader again from ours
+                self._changed.add(loader)
+                return
+        if reason := self._obstacle(dataset, kwargs.get("num_workers") or 0):
+            self._reasons.append(reason)
+            return
+        kwargs["num_workers"] = self.workers
+        kwargs["prefetch_factor"] = max(self.prefetch, kwargs.get("prefetch_factor") or 0)
+        if self.persistent and not kwargs.get("persistent_workers"):
+            kwargs["persistent_workers"] = True
+            self._kept.add(loader)
+        self._changed.add(loader)
+        self._loaders += 1
+
+    def _obstacle(self, dataset: Any, has: int) -> str:
+        if has >= self.workers:
+            return f"its loader already has {has} workers"
+        if isinstance(dataset, self._torch.utils.data.IterableDataset):
+            return "its dataset is iterable, and every worker would repeat the data"
+        if lives_on_device(self._torch, dataset):
+            return "its dataset lives on the GPU, which workers cannot share"
+        if not has and (way := _start_method()) != "fork":
+            return f"its processes start by {way}, which a script must be written for"
+        return ""
+
+    def _rewind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Persistent workers have one iterator. To the script it must look like a new one."""
+        loader = args[0]
+        iterator = getattr(loader, "_iterator", None)
+        if iterator is None or loader not in self._kept:
+            return
+        # Held by the loader, by us and for the count: anybody else is still reading from it.
+        if iterator not in self._ended and sys.getrefcount(iterator) > 3:
+            loader._iterator = None
+            return
+        self._ended.discard(iterator)
+        # The number a new iterator draws to seed its workers: the next shuffle depends on it.
+        self._torch.empty((), dtype=self._torch.int64).random_(generator=loader.generator)
+
+    def _begin(self, args: tuple[Any, ...], iterator: Any, began: int) -> None:
+        processes = len(getattr(iterator, "_workers", ()))
+        if args[0] in self._changed and processes:
+            self._working.add(iterator)
+            self._passes += 1
+            self._processes = max(self._processes, processes)
+
+    def _deliver(self, args: tuple[Any, ...], batch: Any, began: int) -> None:
+        if batch is None:
+            self._ended.add(args[0])
+        elif args[0] in self._working:
+            self._batches += 1
+
+
+def lives_on_device(torch: Any, thing: Any, depth: int = 4) -> bool:
+    """Whether a dataset keeps tensors or a module on a device, or names one it would move to.
+
+    Only a look at its first attributes and elements: an item is not drawn, that may be random.
+    """
+    if isinstance(thing, torch.Tensor | torch.device):
+        return bool(getattr(thing, "device", thing).type != "cpu")
+    if isinstance(thing, str):
+        return re.fullmatch(r"cuda(:\d+)?", thing) is not None
+    if isinstance(thing, torch.nn.Module):
+        return any(p.device.type != "cpu" for p in islice(thing.parameters(), 1))
+    if isinstance(thing, torch.utils.data.Dataset):
+        thing = vars(thing)
+    inner = thing.values() if isinstance(thing, dict) else thing
+    if depth == 0 or not isinstance(thing, dict | list | tuple):
+        return False
+    return any(lives_on_device(torch, part, depth - 1) for part in islice(inner, LOOKS))
+
+
+def _start_method() -> str:
+    """Without fixing it, which would keep the script from choosing."""
+    chosen = multiprocessing.get_start_method(allow_none=True)
+    return chosen or multiprocessing.get_all_start_methods()[0]
