@@ -80,3 +80,22 @@ def _marginal_errors(values: Sequence[float]) -> list[float]:
         squares += (value - centre) ** 2
         errors.append((squares - total * total / count) / count**2)
     return errors[::-1]
+
+
+@dataclass(frozen=True)
+class Interval:
+    mean: float
+    low: float
+    high: float
+
+
+def t_interval(values: Sequence[float], one_sided: float) -> Interval:
+    """The mean, and the bounds that it exceeds or stays under with a risk of `one_sided` each."""
+    from scipy.special import stdtrit  # the quantile alone: scipy.stats takes a second to import
+
+    if len(values) < 2:
+        raise ValueError("an interval needs at least two values")
+    mean = statistics.fmean(values)
+    error = statistics.stdev(values) / math.sqrt(len(values))
+    reach = float(stdtrit(len(values) - 1, 1 - one_sided)) * error
+    return Interval(mean, mean - reach, mean + reach)

@@ -88,7 +88,7 @@ class Bf16(Lever):
         return self.not_applied(self._problem or "no model was trained under it")
 
     def _steer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Only the outermost of those that are switched on: what is inside one, its author chose."""
+        """Only the outermost of those switched on: what is inside one, its author chose."""
         torch, context = self._torch, args[0]
         if context is self._context or not context._enabled:
             return

@@ -98,18 +98,11 @@ class FusedOptimizer(Lever):
         self._reasons.append(f"its {type(optimizer).__name__} {reason}")
 
     def _obstacle(self, optimizer: Any) -> str:
-        kind = type(optimizer)
-        if kind is not getattr(self._torch.optim, kind.__name__, None) or (
-            kind.__name__ not in KERNELS
-        ):
+        kind, groups = type(optimizer), optimizer.param_groups
+        kernel = KERNELS.get(kind.__name__)
+        if kernel is None or kind is not getattr(self._torch.optim, kind.__name__):
             return "has no fused kernel"
-        chosen = ("foreach", "capturable", "differentiable")
-        groups = optimizer.param_groups
-        if optimizer.defaults.get("fused") is False or any(
-            group.get(name) not in (None, False) or (name == "foreach" and group[name] is False)
-            for group in groups
-            for name in chosen
-        ):
+        if optimizer.defaults.get("fused") is False or any(map(_is_chosen, groups)):
             return "has an implementation that the script has chosen itself"
         parameters = [p for group in groups for p in group["params"]]
         if not all(p.is_floating_point() for p in parameters):
@@ -117,7 +110,7 @@ class FusedOptimizer(Lever):
         if any(p.grad is not None and p.grad.is_sparse for p in parameters):
             return "has sparse gradients"
         for device in sorted({p.device.type for p in parameters}):
-            if not self._has_kernel(KERNELS[kind.__name__], device):
+            if not self._has_kernel(kernel, device):
                 return f"has no fused kernel for {device}"
         if kind.__name__ == "SGD" and any(_needs_first_step(group) for group in groups):
             return "has dampening, or momentum for parameters that are frozen"
@@ -157,6 +150,11 @@ class FusedOptimizer(Lever):
             return launch(*args, **kwargs)
 
         setattr(self._torch, kernel, counted)
+
+
+def _is_chosen(group: dict[str, Any]) -> bool:
+    by_hand = group.get("capturable") or group.get("differentiable")
+    return bool(by_hand) or group.get("foreach") is not None
 
 
 def _needs_first_step(group: dict[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -131,9 +131,7 @@ def _tensors(torch: Any, batch: Any, depth: int) -> Iterator[Any]:
         if batch.layout is torch.strided:
             yield batch
         return
-    if isinstance(batch, str | bytes) or depth == 0:
-        return
-    if not isinstance(batch, list | tuple | dict):
-        batch = getattr(batch, "data", None) or getattr(batch, "__dict__", {})
-    for part in batch.values() if hasattr(batch, "values") else batch:
+    if not isinstance(batch, list | tuple):
+        batch = (batch if isinstance(batch, Mapping) else getattr(batch, "__dict__", {})).values()
+    for part in batch if depth else ():
         yield from _tensors(torch, part, depth - 1)

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from hotloop.levers.base import Lever
+from hotloop.levers.fused_optimizer import FusedOptimizer
+from hotloop.levers.loader_workers import LoaderWorkers
+from hotloop.levers.pin_memory import PinMemory
 from hotloop.levers.tf32 import Tf32
 
-_ALL: tuple[type[Lever], ...] = (Tf32,)
+_ALL: tuple[type[Lever], ...] = (
+    LoaderWorkers,
+    PinMemory,
+    Tf32,
+    FusedOptimizer,
+)
 
 LEVERS: dict[str, type[Lever]] = {lever.name: lever for lever in _ALL}

@@ -1,0 +1,106 @@
+"""Small jobs to try levers on, and what is known of one. Imports torch: tests import this late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from hotloop.levers.base import Lever
+from hotloop.runtime.script import ScriptDriver
+from hotloop.runtime.seams import Seams
+
+ITEMS = 24
+
+
+@contextmanager
+def under(*levers: Lever) -> Iterator[Seams]:
+    """The levers, applied as they are in a job's process; torch is put back afterwards."""
+    seams = Seams()
+    for lever in levers:
+        lever.apply(torch, seams)
+    driver = ScriptDriver(torch, seams)
+    driver.attach()
+    try:
+        yield seams
+    finally:
+        driver.detach()
+
+
+class Numbers(torch.utils.data.Dataset[Any]):  # type: ignore[misc]
+    """A dataset without randomness of its own."""
+
+    def __init__(self, **attributes: Any) -> None:
+        self.__dict__.update(attributes)
+
+    def __len__(self) -> int:
+        return ITEMS
+
+    def __getitem__(self, index: int) -> Any:
+        return torch.full((4,), float(index)) / ITEMS, torch.tensor([index / ITEMS])
+
+
+class Stream(torch.utils.data.IterableDataset[Any]):  # type: ignore[misc]
+    def __iter__(self) -> Iterator[Any]:
+        numbers = Numbers()
+        return (numbers[index] for index in range(ITEMS))
+
+
+def loader(dataset: Any = None, **options: Any) -> Any:
+    return torch.utils.data.DataLoader(dataset or Numbers(), batch_size=4, **options)
+
+
+def network() -> Any:
+    """With dropout: a random stream that is out of step shows in the losses."""
+    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.25), nn.Linear(8, 1))
+
+
+def train(
+    kind: str = "AdamW",
+    epochs: int = 2,
+    shuffle: bool = True,
+    loading: dict[str, Any] | None = None,
+    scaler: Any = None,
+    **options: Any,
+) -> list[float]:
+    """An ordinary loop, whole, from the seed to its losses."""
+    torch.manual_seed(7)
+    model = network()
+    optimizer = getattr(torch.optim, kind)(model.parameters(), lr=0.01, **options)
+    batches = loader(shuffle=shuffle, **(loading or {}))
+    losses = []
+    for _ in range(epochs):
+        for x, y in batches:
+            optimizer.zero_grad()
+            loss = (model(x) - y).square().mean()
+            if scaler is None:
+                loss.backward()
+                optimizer.step()
+            else:
+                scaler.scale(loss).backward()
+                scaler.step(optimizer)
+                scaler.update()
+            losses.append(loss.item())
+    return losses
+
+
+def order(batches: Any) -> list[list[int]]:
+    """Which items each batch of a pass holds."""
+    return [(y * ITEMS).round().int().flatten().tolist() for _, y in batches]
+
+
+def seen(cores: int = 8, measurement: Any = None, **changes: Any) -> Any:
+    """What is known of an ordinary job. `changes` are to its inventory."""
+    from hotloop.figures import figures
+    from hotloop.levers.base import Seen
+    from tests import builders
+
+    made = measurement or builders.measurement()
+    made = replace(made, inventory=replace(made.inventory, **changes))
+    known = figures(made)
+    assert known is not None
+    return Seen(made, known, cores)

@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import multiprocessing
+import random
+from typing import Any
+
+import pytest
+
+from hotloop.levers.loader_workers import LoaderWorkers, lives_on_device
+from tests import builders
+
+
+@pytest.fixture
+def torch() -> Any:
+    return pytest.importorskip("torch")
+
+
+@pytest.fixture
+def jobs(torch: Any) -> Any:
+    from tests.levers import jobs
+
+    return jobs
+
+
+def passes(jobs: Any, torch: Any, count: int, **options: Any) -> list[Any]:
+    torch.manual_seed(3)
+    batches = jobs.loader(shuffle=True, **options)
+    return [jobs.order(batches) for _ in range(count)]
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+def test_the_same_training_from_workers(jobs: Any, persistent: bool) -> None:
+    lever = LoaderWorkers(persistent=persistent)
+    plain = jobs.train()
+    with jobs.under(lever):
+        assert jobs.train() == plain
+    receipt = lever.receipt()
+    assert receipt.applied
+    assert receipt.evidence == {"loaders": 1, "workers": 2, "batches": len(plain)}
+
+
+def test_later_passes_are_shuffled_as_without(jobs: Any, torch: Any) -> None:
+    """A persistent loader draws one random number less a pass, and would shuffle otherwise."""
+    plain = passes(jobs, torch, 3)
+    assert plain[0] != plain[1]
+    with jobs.under(LoaderWorkers()):
+        assert passes(jobs, torch, 3) == plain
+
+
+def test_a_generator_of_the_scripts_own_is_drawn_from_alike(jobs: Any, torch: Any) -> None:
+    def drawn() -> tuple[list[Any], Any]:
+        generator = torch.Generator().manual_seed(5)
+        return passes(jobs, torch, 2, generator=generator), generator.get_state().tolist()
+
+    plain = drawn()
+    with jobs.under(LoaderWorkers()):
+        assert drawn() == plain
+
+
+def test_a_pass_inside_a_pass_disturbs_neither(jobs: Any, torch: Any) -> None:
+    def nested() -> list[Any]:
+        torch.manual_seed(3)
+        batches, outer = jobs.loader(shuffle=True), []
+        for _, y in batches:
+            outer.append((y.tolist(), next(iter(batches))[1].tolist()))
+        return [*outer, jobs.order(batches)]
+
+    plain = nested()
+    with jobs.under(LoaderWorkers(workers=1)):
+        assert nested() == plain
+
+
+def test_workers_outlive_a_pass_that_was_left_or_is_renewed_by_hand(jobs: Any) -> None:
+    lever = LoaderWorkers(workers=1)
+    with jobs.under(lever):
+        batches = jobs.loader()
+        for _ in batches:
+            break
+        first = {worker.pid for worker in batches._iterator._workers}
+        iterator = iter(batches)
+        while next(iterator, None) is not None:
+            pass
+        iterator = iter(batches)  # while the old one is still held
+        assert len(next(iterator)) == 2
+        assert {worker.pid for worker in batches._iterator._workers} == first
+
+
+def test_a_loader_built_again_from_ours_counts(jobs: Any, torch: Any) -> None:
+    lever = LoaderWorkers()
+    with jobs.under(lever):
+        first = jobs.loader()
+        again = torch.utils.data.DataLoader(
+            first.dataset, batch_sampler=first.batch_sampler, num_workers=first.num_workers
+        )
+        assert jobs.order(again) == jobs.order(first)
+    assert lever.receipt().evidence["batches"] == 12
+
+
+def test_what_the_script_set_is_never_lowered(jobs: Any) -> None:
+    with jobs.under(LoaderWorkers(workers=3)):
+        more = jobs.loader(num_workers=2, prefetch_factor=5)
+    assert (more.num_workers, more.prefetch_factor, more.persistent_workers) == (3, 5, True)
+
+
+def test_without_a_loader(jobs: Any) -> None:
+    lever = LoaderWorkers()
+    with jobs.under(lever):
+        pass
+    assert lever.receipt().reason == "the script has no loader"
+
+
+def test_a_loader_that_is_not_iterated_is_no_evidence(jobs: Any) -> None:
+    lever = LoaderWorkers()
+    with jobs.under(lever):
+        jobs.loader()
+    assert not lever.receipt().applied
+    assert "never iterated" in lever.receipt().reason
+
+
+def test_a_loader_with_as_many_workers_is_left_alone(jobs: Any) -> None:
+    lever = LoaderWorkers(workers=2, prefetch=7)
+    with jobs.under(lever):
+        kept = jobs.loader(num_workers=2)
+        jobs.order(kept)
+    assert kept.prefetch_factor == 2
+    assert not lever.receipt().applied
+    assert lever.receipt().reason == "its loader already has 2 workers"
+
+
+def test_an_iterable_dataset_is_left_alone(jobs: Any) -> None:
+    lever = LoaderWorkers()
+    with jobs.under(lever):
+        assert len(jobs.order(jobs.loader(jobs.Stream()))) == 6
+    assert "iterable" in lever.receipt().reason
+
+
+def test_data_on_a_device_is_left_alone(jobs: Any, torch: Any) -> None:
+    """The meta device stands in for a GPU: it is not the CPU either."""
+    lever = LoaderWorkers()
+    tensors = torch.utils.data.TensorDataset(torch.empty(8, 4, device="meta"))
+    with jobs.under(lever):
+        assert jobs.loader(torch.utils.data.Subset(tensors, [1, 2])).num_workers == 0
+    assert "lives on the GPU" in lever.receipt().reason
+
+
+def test_where_a_dataset_lives(jobs: Any, torch: Any) -> None:
+    away = torch.empty(2, device="meta")
+    numbers = jobs.Numbers
+    both = torch.utils.data.ConcatDataset([numbers(), numbers(x=away)])
+    module = torch.nn.Linear(1, 1, device="meta")
+    device = torch.device("cuda")
+    for attributes in ({"x": away}, {"x": [away]}, {"net": module}, {"to": device}, {"to": "cuda"}):
+        assert lives_on_device(torch, numbers(**attributes))
+    assert lives_on_device(torch, both)
+    assert lives_on_device(torch, [away])
+    for attributes in ({}, {"x": torch.ones(2)}, {"path": "cuda/data"}, {"to": torch.device("cpu")}):
+        assert not lives_on_device(torch, numbers(**attributes))
+
+
+def test_processes_that_spawn_are_not_started(
+    jobs: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(multiprocessing, "get_start_method", lambda allow_none: "spawn")
+    lever = LoaderWorkers()
+    with jobs.under(lever):
+        assert jobs.loader().num_workers == 0
+    assert "spawn" in lever.receipt().reason
+
+
+def test_settings_go_beyond_what_the_script_has(jobs: Any) -> None:
+    def counts(cores: int, workers: int) -> list[int]:
+        loaders = [builders.loader(workers=workers)]
+        return [s["workers"] for s in LoaderWorkers.settings(jobs.seen(cores, loaders=loaders))]
+
+    assert counts(8, 0) == [8, 4]
+    assert counts(8, 4) == [8]
+    assert counts(64, 0) == [16, 8, 32]
+    assert counts(1, 0) == [1]
+    assert counts(2, 2) == []
+
+
+def test_it_expects_to_win_what_is_waited_for(jobs: Any) -> None:
+    expected = LoaderWorkers.expected(jobs.seen(8))
+    assert expected.is_worth_trying
+    assert expected.share == pytest.approx(0.2)
+
+
+def test_it_refuses_what_it_cannot_help(jobs: Any) -> None:
+    log = builders.Log()
+    for _ in range(20):
+        log.data(0.1, 8).forward(8, 8).backward(8).optimizer(3)
+    quick = builders.measurement(log.events)
+    assert LoaderWorkers.expected(jobs.seen(2)).reason.startswith("its loader already has 2")
+    assert "0.5% of a step" in LoaderWorkers.expected(jobs.seen(8, quick)).reason
+    assert LoaderWorkers.expected(jobs.seen(loaders=[])).reason == "the script has no loader"
+
+
+def test_settings_that_make_no_sense() -> None:
+    assert LoaderWorkers().problem() == ""
+    assert "workers" in LoaderWorkers(workers=0).problem()
+    assert "workers" in LoaderWorkers(workers=257).problem()
+    assert "prefetch" in LoaderWorkers(prefetch=0).problem()
+
+
+def test_a_dataset_that_draws_is_other_data_in_workers(jobs: Any, torch: Any) -> None:
+    """A known limit, which the card names."""
+
+    class Drawing(jobs.Numbers):  # type: ignore[misc, name-defined]
+        def __getitem__(self, index: int) -> Any:
+            return torch.rand(4), torch.tensor([random.random()])
+
+    def drawn() -> list[Any]:
+        torch.manual_seed(3)
+        random.seed(3)
+        return [x.tolist() for x, _ in jobs.loader(Drawing())]
+
+    plain = drawn()
+    with jobs.under(LoaderWorkers()):
+        assert drawn() != plain

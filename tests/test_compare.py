@@ -1,0 +1,116 @@
+"""A claim only where it is proven, under noise as it is on real machines."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+
+import pytest
+
+from hotloop.compare import LEAST_PAIRS, Pair, compare, floor_of
+
+STEP = 0.01
+COMPARISONS = 200
+
+Noise = Callable[[random.Random], Callable[[], float]]
+"""A machine: draws the factor by which the next process is slower than it should be."""
+
+
+def independent(spread: float) -> Noise:
+    return lambda rng: lambda: math.exp(rng.gauss(0, spread))
+
+
+def drifting(spread: float) -> Noise:
+    """A neighbour comes and goes: what one process meets, the next one meets too, nearly."""
+
+    def machine(rng: random.Random) -> Callable[[], float]:
+        state = [0.0]
+
+        def draw() -> float:
+            state[0] = 0.8 * state[0] + rng.gauss(0, spread)
+            return math.exp(state[0])
+
+        return draw
+
+    return machine
+
+
+def with_outliers(spread: float) -> Noise:
+    """Now and then a process takes half as long again."""
+
+    def machine(rng: random.Random) -> Callable[[], float]:
+        return lambda: math.exp(rng.gauss(0, spread)) * (1.5 if rng.random() < 0.1 else 1.0)
+
+    return machine
+
+
+def run(noise: Noise, gain: float, seed: int, pairs: int = LEAST_PAIRS) -> list[Pair]:
+    draw = noise(random.Random(seed))
+    found = []
+    for index in range(pairs):
+        first, second = draw(), draw()  # alternating: who goes first changes from pair to pair
+        ours, theirs = (first, second) if index % 2 else (second, first)
+        found.append(Pair(STEP * ours, STEP * theirs / gain))
+    return found
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        independent(0.01),
+        independent(0.10),  # what was measured between processes of a busy two-core machine
+        drifting(0.05),
+        with_outliers(0.03),
+    ],
+)
+def test_nothing_is_claimed_where_nothing_is(noise: Noise) -> None:
+    claims = sum(compare(run(noise, 1.0, seed)).faster for seed in range(COMPARISONS))
+    assert claims <= 2
+
+
+def test_a_clear_gain_is_found() -> None:
+    found = sum(compare(run(independent(0.02), 1.3, seed)).faster for seed in range(COMPARISONS))
+    assert found > 0.95 * COMPARISONS
+
+
+def test_the_interval_holds_the_truth() -> None:
+    truth = 1.2
+    inside = 0
+    for seed in range(COMPARISONS):
+        one = compare(run(independent(0.05), truth, seed))
+        inside += one.low <= truth <= one.high
+    assert inside >= 0.98 * COMPARISONS  # 99% in the long run
+
+
+def test_what_is_proven_but_tiny_does_not_count() -> None:
+    one = compare(run(independent(0.0001), 1.01, 0))
+    assert one.low > 1
+    assert not one.faster
+    assert "less than" in one.reason
+
+
+def test_a_floor_raises_what_counts() -> None:
+    pairs = run(independent(0.001), 1.04, 0)
+    assert compare(pairs).faster
+    assert not compare(pairs, floor=0.05).faster
+
+
+def test_slower_is_said_to_be_slower() -> None:
+    one = compare(run(independent(0.01), 0.8, 0))
+    assert not one.faster
+    assert one.reason.startswith("slower")
+    assert one.ratio == pytest.approx(0.8, rel=0.05)
+
+
+def test_too_few_pairs_are_no_comparison() -> None:
+    with pytest.raises(ValueError, match="prove nothing"):
+        compare(run(independent(0.01), 2.0, 0, pairs=LEAST_PAIRS - 1))
+
+
+def test_the_floor_grows_with_the_noise_and_is_none_without() -> None:
+    rng = random.Random(0)
+    quiet, loud = ([math.exp(rng.gauss(0, s)) for _ in range(10)] for s in (0.002, 0.05))
+    assert floor_of([1.0] * 10) == 0.0
+    assert floor_of([1.0]) == 0.0
+    assert 0 < floor_of(quiet) < floor_of(loud) <= 0.1
