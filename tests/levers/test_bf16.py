@@ -1,22 +1,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from hotloop.figures import figures
 from hotloop.levers import bf16
-from hotloop.levers.base import Expectation, Receipt, Seen
+from hotloop.levers.base import Receipt
 from hotloop.levers.bf16 import Bf16
-from hotloop.measurement import Measurement, Precision, Software
-from hotloop.runtime.script import ScriptDriver
-from hotloop.runtime.seams import Seams
+from hotloop.measurement import Precision, Software
 from tests import builders
-
-LossOf = Callable[[Any, Any, Any], Any]
 
 
 @pytest.fixture
@@ -33,18 +27,20 @@ def jobs(torch: Any) -> Any:
     return jobs
 
 
+@pytest.fixture
+def known(torch: Any) -> Any:
+    from tests.levers.jobs import seen
+
+    return seen
+
+
 def trained(torch: Any, job: Callable[[], Any], lever: Bf16 | None = None) -> Receipt | None:
     """The receipt, after a job that ran under the lever, from a fixed seed."""
     torch.manual_seed(0)
-    seams = Seams()
-    if lever is not None:
-        lever.apply(torch, seams)
-    driver = ScriptDriver(torch, seams)
-    driver.attach()
-    try:
+    from tests.levers.jobs import under
+
+    with under(*([lever] if lever else [])):
         job()
-    finally:
-        driver.detach()
     assert not torch.is_autocast_enabled("cpu")
     return lever.receipt() if lever else None
 
@@ -54,7 +50,7 @@ def losses(torch: Any, jobs: Any, lever: Bf16 | None) -> list[float]:
 
     def loss_of(model: Any, x: Any, y: Any) -> Any:
         loss = jobs.plain_loss(model, x, y)
-        kept.append(float(loss))
+        kept.append(loss.item())
         return loss
 
     trained(torch, lambda: jobs.train(jobs.Net(64), loss_of=loss_of), lever)
@@ -226,11 +222,23 @@ def test_an_autocast_switched_off_by_a_flag_counts_as_none(torch: Any, jobs: Any
     assert receipt is not None and receipt.applied
 
 
-def test_a_compiled_model_shows_its_products_too(torch: Any, jobs: Any) -> None:
+def test_a_compiled_model_and_loss_under_it(torch: Any, jobs: Any) -> None:
+    """While it compiles, torch itself calls autograd.grad: that is not the end of the loss."""
     torch._dynamo.reset()
     model = jobs.Net()
     model.compile(backend="aot_eager")
-    receipt = trained(torch, lambda: jobs.train(model), Bf16())
+    criterion = torch.compile(torch.nn.functional.mse_loss, backend="aot_eager")
+
+    def loss_of(model: Any, x: Any, y: Any) -> Any:
+        output = model(x)
+        inside.append(torch.is_autocast_enabled("cpu"))
+        loss = criterion(output, y)
+        inside.append(torch.is_autocast_enabled("cpu"))
+        return loss
+
+    inside: list[bool] = []
+    receipt = trained(torch, lambda: jobs.train(model, loss_of=loss_of), Bf16())
+    assert inside == [False] * 2 + [True] * 2 * (jobs.STEPS - 1)
     assert receipt is not None and receipt.applied
     torch._dynamo.reset()
 
@@ -272,33 +280,23 @@ def test_a_fake_gpu_without_bf16_is_named() -> None:
     assert lever.receipt() == Receipt("bf16", False, "this GPU has no bfloat16")
 
 
-def seen(measurement: Measurement) -> Seen:
-    found = figures(measurement)
-    assert found is not None
-    return Seen(measurement, found, cores=2)
-
-
-def expected(measurement: Measurement) -> Expectation:
-    return Bf16.expected(seen(measurement))
-
-
-def test_a_cpu_must_have_the_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cpu_must_have_the_instructions(monkeypatch: pytest.MonkeyPatch, known: Any) -> None:
     monkeypatch.setattr(bf16, "cpu_flags", lambda: frozenset({"avx2"}))
-    assert expected(builders.measurement()).reason == "bfloat16 on this CPU is emulated"
+    assert Bf16.expected(known()).reason == "bfloat16 on this CPU is emulated"
     monkeypatch.setattr(bf16, "cpu_flags", lambda: frozenset({"avx2", "amx_bf16"}))
-    assert expected(builders.measurement()).is_worth_trying
+    assert Bf16.expected(known()).is_worth_trying
 
 
 def test_flags_are_read_from_this_cpu() -> None:
     assert all(" " not in flag for flag in bf16.cpu_flags())
 
 
-def test_what_it_could_win_on_a_gpu() -> None:
-    measurement = builders.measurement(software=Software(device=builders.GPU))
-    assert expected(measurement).share == pytest.approx(13 / 20 / 2, abs=0.02)
-    inventory = replace(measurement.inventory, precision=Precision(autocast="float16"))
-    half = replace(measurement, inventory=inventory)
-    assert expected(half).reason == "the script already computes in float16"
-    inventory = replace(measurement.inventory, models=[builders.model(dtypes=["bfloat16"])])
-    assert not expected(replace(measurement, inventory=inventory)).is_worth_trying
-    assert Bf16.settings(seen(measurement)) == [{}]
+def test_what_it_could_win_on_a_gpu(known: Any) -> None:
+    gpu = builders.measurement(software=Software(device=builders.GPU))
+    assert Bf16.settings(known(measurement=gpu)) == [{}]
+    assert Bf16.expected(known(measurement=gpu)).share == pytest.approx(13 / 20 / 2, abs=0.02)
+    already = "the script already computes in"
+    half = known(measurement=gpu, precision=Precision(autocast="float16"))
+    assert Bf16.expected(half).reason == f"{already} float16"
+    cast = known(measurement=gpu, models=[builders.model(dtypes=["bfloat16"])])
+    assert Bf16.expected(cast).reason == f"{already} bfloat16"

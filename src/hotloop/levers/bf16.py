@@ -90,7 +90,7 @@ class Bf16(Lever):
     def _steer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Only the outermost of those switched on: what is inside one, its author chose."""
         torch, context = self._torch, args[0]
-        if context is self._context or not context._enabled:
+        if context is self._context or not context._enabled or torch.compiler.is_compiling():
             return
         if torch.is_autocast_enabled(context.device) or not torch.is_grad_enabled():
             return
@@ -133,6 +133,8 @@ class Bf16(Lever):
             self._torch.set_autocast_enabled(self._context.device, True)
 
     def _differentiate(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if self._torch.compiler.is_compiling():
+            return  # torch differentiates what it traces, inside the model's call
         if self._looks < LOOKS and not self._low and (self._opened or self._steered):
             self._looks += 1
             self._look(args[0] if args else None)
@@ -141,7 +143,7 @@ class Bf16(Lever):
     def _close(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """The loss is inside: some losses fail on the model's bfloat16 output outside."""
         if self._context is not None:
-            context, self._context = self._context, None
+            context, self._context, self._suspended = self._context, None, False
             context.__exit__(None, None, None)
             self._torch.clear_autocast_cache()  # of weights that are about to change
 
