@@ -31,6 +31,18 @@ def under(*levers: Lever) -> Iterator[Seams]:
         driver.detach()
 
 
+@contextmanager
+def precision_put_back() -> Iterator[None]:
+    """Around levers that change torch's global settings at once."""
+    owners = (torch.backends.cuda.matmul, torch.backends.cudnn)
+    before = [owner.allow_tf32 for owner in owners]
+    try:
+        yield
+    finally:
+        for owner, value in zip(owners, before, strict=True):
+            owner.allow_tf32 = value
+
+
 class Numbers(torch.utils.data.Dataset[Any]):  # type: ignore[misc]
     """A dataset without randomness of its own."""
 
@@ -95,7 +107,7 @@ def order(batches: Any) -> list[list[int]]:
 
 def seen(cores: int = 8, measurement: Any = None, **changes: Any) -> Any:
     """What is known of an ordinary job. `changes` are to its inventory."""
-    from hotloop.figures import figures
+    from hotloop.figures import figures, training_loader
     from hotloop.levers.base import Seen
     from tests import builders
 
@@ -103,4 +115,4 @@ def seen(cores: int = 8, measurement: Any = None, **changes: Any) -> Any:
     made = replace(made, inventory=replace(made.inventory, **changes))
     known = figures(made)
     assert known is not None
-    return Seen(made, known, cores)
+    return Seen(made, known, training_loader(made), cores)

@@ -64,9 +64,7 @@ def test_torch_is_left_as_it_was(jobs: Any, torch: Any) -> None:
 
 
 @pytest.mark.parametrize(("kind", "options"), KINDS)
-def test_with_a_gradient_scaler(
-    jobs: Any, torch: Any, kind: str, options: dict[str, Any]
-) -> None:
+def test_with_a_gradient_scaler(jobs: Any, torch: Any, kind: str, options: dict[str, Any]) -> None:
     """A fused optimizer is handed scaled gradients, and unscales them itself."""
 
     def scaler() -> Any:
@@ -120,6 +118,7 @@ def test_groups_added_later_are_fused_too(jobs: Any, torch: Any) -> None:
         optimizer.add_param_group({"params": [second]})
         step(optimizer, first, second)
     assert [group["fused"] for group in optimizer.param_groups] == [True, True]
+    assert optimizer._step_supports_amp_scaling  # as the constructor sets it
 
 
 def test_a_parameter_may_get_its_first_gradient_later(jobs: Any, torch: Any) -> None:

@@ -123,6 +123,7 @@ class TestOverlay:
         assert trial.changed != []
 
     def test_torch_and_numpy(self, trial: Trial) -> None:
+        pytest.importorskip("torch")
         before = snapshot(trial.project)
         trial.succeed(TORCH_SCRIPT)
         assert snapshot(trial.project) == before

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from hotloop.figures import Figures
-    from hotloop.measurement import Measurement
+    from hotloop.measurement import LoaderSeen, Measurement
     from hotloop.runtime.seams import Seams
 
 
@@ -55,6 +55,8 @@ class Seen:
 
     measurement: Measurement
     figures: Figures
+    loader: LoaderSeen | None
+    """The one that training draws from."""
     cores: int
 
     def share(self, *phases: str) -> float:

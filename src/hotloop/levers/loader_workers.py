@@ -51,9 +51,7 @@ class LoaderWorkers(Lever):
 
     @classmethod
     def settings(cls, seen: Seen) -> list[dict[str, Any]]:
-        from hotloop.figures import training_loader
-
-        loader = training_loader(seen.measurement)
+        loader = seen.loader
         has = loader.workers if loader else 0
         usual = min(seen.cores, USUAL_WORKERS)
         counts = dict.fromkeys((usual, usual // 2, min(seen.cores, 2 * usual, MOST_WORKERS)))
@@ -61,9 +59,7 @@ class LoaderWorkers(Lever):
 
     @classmethod
     def expected(cls, seen: Seen) -> Expectation:
-        from hotloop.figures import training_loader
-
-        loader, share = training_loader(seen.measurement), seen.share("data")
+        loader, share = seen.loader, seen.share("data")
         if loader is None:
             return refuse("the script has no loader")
         if share < WAITING:
@@ -97,10 +93,12 @@ class LoaderWorkers(Lever):
 
     def _build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         loader, dataset = args[0], kwargs.get("dataset")
-        if any(getattr(known, "dataset", None) is dataset for known in self._changed):
-            if kwargs.get("num_workers"):  # a library builds a loader again from ours
-                self._changed.add(loader)
-                return
+        ours = [known for known in self._changed if getattr(known, "dataset", None) is dataset]
+        if ours and kwargs.get("num_workers") == self.workers:  # a library builds ours again
+            self._changed.add(loader)
+            if kwargs.get("persistent_workers") and self._kept.intersection(ours):
+                self._kept.add(loader)
+            return
         if reason := self._obstacle(dataset, kwargs.get("num_workers") or 0):
             self._reasons.append(reason)
             return

@@ -46,9 +46,7 @@ class PinMemory(Lever):
 
     @classmethod
     def expected(cls, seen: Seen) -> Expectation:
-        from hotloop.figures import training_loader
-
-        loader, share = training_loader(seen.measurement), seen.share("copy")
+        loader, share = seen.loader, seen.share("copy")
         if seen.measurement.software.device == "cpu":
             return refuse("there is nothing to copy on a CPU")
         if loader is None:
