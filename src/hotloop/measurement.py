@@ -87,6 +87,8 @@ class ModelSeen:
     compiled: bool
     channels_last: bool
     calls: int
+    convolutions: int = 0
+    """Weights with the four or five dimensions that a convolution's have."""
 
 
 @dataclass(frozen=True)

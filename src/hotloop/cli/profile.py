@@ -136,28 +136,30 @@ def _show(record: Study, trial: Trial, job: ScriptJob, folder: Path, as_json: bo
         }
         _print_json(parts)
         return 0
-    _show_screen(trial, job, folder)
+    _show_screen(record, trial, job, folder)
     return 0
 
 
-def _show_screen(trial: Trial, job: ScriptJob, folder: Path) -> None:
+def _show_screen(record: Study, trial: Trial, job: ScriptJob, folder: Path) -> None:
     from rich.console import Console
 
     from hotloop.figures import figures
     from hotloop.report.console import show_profile
     from hotloop.report.profile_rows import rows
+    from hotloop.suggest import suggestions
 
     assert trial.measurement is not None
     found = figures(trial.measurement)
     assert found is not None
+    worth = suggestions(trial.measurement, found, record.machine.cores)
+    more = f"hotloop profile --steps {max(200, 4 * found.step.count)} {_command(job)}"
     show_profile(
         Console(),
         job.target,
         trial.measurement.software,
-        rows(trial.measurement, found, trial.shielding, trial.receipts),
+        rows(trial.measurement, found, trial.shielding, trial.receipts, worth),
         _short(folder / "study.json"),
-        f"hotloop profile --steps {max(200, 4 * found.step.count)} {_command(job)}"
-        "   (more steps, tighter figures)",
+        f"hotloop levers {worth[0].lever}" if worth else f"{more}   (tighter figures)",
     )
 
 

@@ -42,6 +42,8 @@ class ChannelsLast(Lever):
     def expected(cls, seen: Seen) -> Expectation:
         if any(model.channels_last for model in seen.measurement.inventory.models):
             return refuse("the script already keeps its channels last")
+        if not any(model.convolutions for model in seen.measurement.inventory.models):
+            return refuse("no model was seen to have convolutions")
         return Expectation(seen.share("forward", "backward") * GAIN)
 
     def apply(self, torch: Any, seams: Seams) -> None:

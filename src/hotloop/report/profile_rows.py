@@ -8,6 +8,7 @@ from hotloop.figures import Figures, PhaseShare, training_loader
 from hotloop.levers.base import Receipt
 from hotloop.measurement import Inventory, LoaderSeen, Measurement, Memory, ModelSeen, OptimizerSeen
 from hotloop.report import units
+from hotloop.suggest import Suggestion
 from hotloop.timeline import Phase
 from hotloop.trial.trial import Shielding
 
@@ -46,6 +47,7 @@ def rows(
     found: Figures,
     shielding: Shielding,
     receipts: tuple[Receipt, ...] = (),
+    worth: tuple[Suggestion, ...] = (),
 ) -> ProfileRows:
     return ProfileRows(
         headline=_headline(found),
@@ -57,6 +59,7 @@ def rows(
             *_run_facts(measurement, found),
             *_script_facts(measurement),
             *_shield(shielding),
+            *_worth_trying(worth),
         ),
         already=already_well(measurement),
     )
@@ -115,6 +118,13 @@ def _applied(receipts: tuple[Receipt, ...]) -> list[tuple[str, str]]:
         evidence = ", ".join(f"{name} {value}" for name, value in receipt.evidence.items())
         facts.append(("applied", f"{receipt.lever} ({evidence})" if evidence else receipt.lever))
     return facts
+
+
+def _worth_trying(worth: tuple[Suggestion, ...]) -> list[tuple[str, str]]:
+    if not worth:
+        return []
+    could = [f"{one.lever} ({units.percent(one.share)})" for one in worth]
+    return [("could try", f"{', '.join(could)}: of a step's time, at the very most")]
 
 
 def _run_facts(measurement: Measurement, found: Figures) -> list[tuple[str, str]]:

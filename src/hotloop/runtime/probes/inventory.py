@@ -200,6 +200,7 @@ def _model(torch: Any, model: Any) -> ModelSeen:
             for p in parameters
         ),
         calls=0,
+        convolutions=sum(p.dim() in (4, 5) for p in parameters),
     )
 
 
