@@ -35,8 +35,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from hotloop.runtime.patches import through
 from hotloop.runtime.probes.progress import ProgressProbe
-from hotloop.runtime.seams import Seam, Seams
 from hotloop.runtime.watching import Watch
+from hotloop.seams import Seam, Seams
 from hotloop.trial.spec import StopRule
 
 

@@ -17,7 +17,7 @@ from tests.sources import PACKAGE, ROOT, Module, below, modules, reached_from
 CHILD = [
     *below("hotloop.runtime"),
     *below("hotloop.measurement", "hotloop.trial.spec", "hotloop.trial.result"),
-    *below("hotloop.levers", "hotloop.errors"),
+    *below("hotloop.levers", "hotloop.errors", "hotloop.seams"),
     *below("hotloop.trial.enter", "hotloop.trial.kernel"),
 ]
 """What runs in the user's own interpreter, which need not have anything of ours installed."""

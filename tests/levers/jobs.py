@@ -12,7 +12,7 @@ from torch import nn
 
 from hotloop.levers.base import Lever
 from hotloop.runtime.script import ScriptDriver
-from hotloop.runtime.seams import Seams
+from hotloop.seams import Seams
 
 ITEMS = 24
 

@@ -10,7 +10,7 @@ import pytest
 
 from hotloop.levers.tf32 import Tf32
 from hotloop.measurement import Precision, Software
-from hotloop.runtime.seams import Seams
+from hotloop.seams import Seams
 from tests import builders
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hotloop.runtime.patches import Patches, through
-from hotloop.runtime.seams import Seam, Seams
+from hotloop.seams import Seam, Seams
 
 
 class Base:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from hotloop.runtime.script import ScriptDriver, _leaving_host, _names_a_device
-from hotloop.runtime.seams import Seam, Seams
 from hotloop.runtime.watching import Watch
+from hotloop.seams import Seam, Seams
 from tests.runtime.conftest import fingerprint
 
 WHERE = {

@@ -10,7 +10,7 @@ import pytest
 
 from hotloop.runtime import tracebacks
 from hotloop.runtime.patches import through
-from hotloop.runtime.seams import Seam
+from hotloop.seams import Seam
 
 
 def ours(function: Callable[..., Any]) -> Callable[..., Any]:

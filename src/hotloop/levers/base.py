@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     from hotloop.figures import Figures
     from hotloop.measurement import LoaderSeen, Measurement
-    from hotloop.runtime.seams import Seams
+    from hotloop.seams import Seams
 
 
 class Group(StrEnum):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
 
 if TYPE_CHECKING:
-    from hotloop.runtime.seams import Seams
+    from hotloop.seams import Seams
 
 CPU_INSTRUCTIONS = frozenset({"amx_bf16", "avx512_bf16"})
 LOWER = ("bfloat16", "float16")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
 
 if TYPE_CHECKING:
-    from hotloop.runtime.seams import Seams
+    from hotloop.seams import Seams
 
 MOST_WORKERS = 256
 USUAL_WORKERS = 16

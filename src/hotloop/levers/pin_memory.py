@@ -17,7 +17,7 @@ from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen
 from hotloop.levers.loader_workers import lives_on_device
 
 if TYPE_CHECKING:
-    from hotloop.runtime.seams import Seams
+    from hotloop.seams import Seams
 
 COPYING = 0.01
 RECENT_BATCHES = 4

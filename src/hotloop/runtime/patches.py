@@ -7,7 +7,7 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
-from hotloop.runtime.seams import Seam
+from hotloop.seams import Seam
 
 _ABSENT = object()
 

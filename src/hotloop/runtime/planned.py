@@ -12,7 +12,7 @@ from hotloop.errors import NotApplied
 from hotloop.levers.base import Lever, Receipt
 from hotloop.levers.registry import LEVERS
 from hotloop.runtime.script import ScriptDriver
-from hotloop.runtime.seams import Seams
+from hotloop.seams import Seams
 from hotloop.trial.spec import RunSpec
 
 STEPS_BEFORE_RECEIPTS = 20

@@ -14,7 +14,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from hotloop.runtime.patches import Patches
-from hotloop.runtime.seams import Seams
+from hotloop.seams import Seams
 
 DISCOVERY_STEPS = 5
 

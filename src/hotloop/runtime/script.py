@@ -11,7 +11,7 @@ from typing import Any
 
 from hotloop.runtime.patches import Patches, through
 from hotloop.runtime.roots import RootFinder
-from hotloop.runtime.seams import Seam, Seams
+from hotloop.seams import Seam, Seams
 
 
 class ScriptDriver:

@@ -9,7 +9,7 @@ from hotloop.runtime.probes.gpu_clock import GpuClock
 from hotloop.runtime.probes.inventory import InventoryProbe
 from hotloop.runtime.probes.loss import LossProbe
 from hotloop.runtime.script import ScriptDriver
-from hotloop.runtime.seams import Seams
+from hotloop.seams import Seams
 
 
 class Watch:

@@ -6,7 +6,7 @@ import pytest
 
 from hotloop.measurement import Events, GpuTimes, Kind
 from hotloop.runtime.probes.gpu_clock import GpuClock
-from hotloop.runtime.seams import Seam, Seams
+from hotloop.seams import Seam, Seams
 from hotloop.trial.spec import StopRule
 
 

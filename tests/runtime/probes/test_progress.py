@@ -9,7 +9,7 @@ import pytest
 from hotloop.runtime.probes import progress
 from hotloop.runtime.probes.clock import Numbers
 from hotloop.runtime.probes.progress import ProgressProbe
-from hotloop.runtime.seams import Seams
+from hotloop.seams import Seams
 from hotloop.trial.spec import StopRule
 
 FAR = 1e18

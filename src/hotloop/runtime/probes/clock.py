@@ -15,7 +15,7 @@ from typing import Any
 
 from hotloop.measurement import Events, Kind
 from hotloop.runtime.probes import samples
-from hotloop.runtime.seams import After, Seams
+from hotloop.seams import After, Seams
 
 MOST_EVENTS = 400_000
 

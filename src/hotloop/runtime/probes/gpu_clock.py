@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from hotloop.measurement import Events, GpuTimes, Kind
-from hotloop.runtime.seams import After, Seam, Seams
+from hotloop.seams import After, Seam, Seams
 
 FIRST, STEPS_ON, EVERY = 10, 6, 96
 """Counted in steps of any optimizer: with two of them some whole steps still lie inside."""

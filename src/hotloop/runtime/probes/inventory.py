@@ -18,7 +18,7 @@ from hotloop.measurement import (
     Precision,
 )
 from hotloop.runtime.probes.clock import Numbers
-from hotloop.runtime.seams import Seams
+from hotloop.seams import Seams
 
 
 class InventoryProbe:

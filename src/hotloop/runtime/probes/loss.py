@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from hotloop.measurement import Events, Kind, Losses
-from hotloop.runtime.seams import Seams
+from hotloop.seams import Seams
 
 MOST_LOSSES = 100_000
 

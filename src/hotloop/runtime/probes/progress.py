@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hotloop.runtime.probes.clock import Numbers
-from hotloop.runtime.seams import Seams
+from hotloop.seams import Seams
 from hotloop.trial.spec import StopRule
 
 EVERY_SECONDS = 0.2
