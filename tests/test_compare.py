@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hotloop.compare import LEAST_PAIRS, Pair, compare, floor_of
+from hotloop.compare import LEAST_PAIRS, Pair, compare
 
 STEP = 0.01
 COMPARISONS = 200
@@ -106,11 +106,3 @@ def test_slower_is_said_to_be_slower() -> None:
 def test_too_few_pairs_are_no_comparison() -> None:
     with pytest.raises(ValueError, match="prove nothing"):
         compare(run(independent(0.01), 2.0, 0, pairs=LEAST_PAIRS - 1))
-
-
-def test_the_floor_grows_with_the_noise_and_is_none_without() -> None:
-    rng = random.Random(0)
-    quiet, loud = ([math.exp(rng.gauss(0, s)) for _ in range(10)] for s in (0.002, 0.05))
-    assert floor_of([1.0] * 10) == 0.0
-    assert floor_of([1.0]) == 0.0
-    assert 0 < floor_of(quiet) < floor_of(loud) <= 0.1

@@ -52,24 +52,6 @@ def compare(pairs: Sequence[Pair], floor: float = 0.0) -> Comparison:
     return Comparison(tuple(pairs), ratio, low, high, not reason, reason)
 
 
-def floor_of(baselines: Sequence[float]) -> float:
-    """What a plan seems to gain over itself here, from baseline processes in the order they ran.
-
-    Each is paired with the next, as a comparison pairs them, and the upper bound of their mean
-    ratio is what noise alone may show.
-    """
-    pairs = [
-        math.log(first / second)
-        for first, second in zip(baselines[::2], baselines[1::2], strict=False)
-    ]
-    if len(pairs) < 2:
-        return 0.0
-    interval = stats.t_interval(pairs, RISK)
-    reach = interval.high - interval.mean
-    # With few pairs the bound is far out; a floor beyond ten percent would forbid every gain.
-    return min(math.expm1(reach / math.sqrt(LEAST_PAIRS)), 0.1)
-
-
 def _why_not(ratio: float, low: float, least: float) -> str:
     if ratio < 1:
         return f"slower: {ratio:.3f}×"

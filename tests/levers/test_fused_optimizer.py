@@ -17,18 +17,6 @@ KINDS = [
 ]
 
 
-@pytest.fixture
-def torch() -> Any:
-    return pytest.importorskip("torch")
-
-
-@pytest.fixture
-def jobs(torch: Any) -> Any:
-    from tests.levers import jobs
-
-    return jobs
-
-
 def refusal(jobs: Any, kind: str, **options: Any) -> str:
     """Why it leaves an optimizer alone."""
     lever = FusedOptimizer()

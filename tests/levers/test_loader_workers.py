@@ -10,18 +10,6 @@ from hotloop.levers.loader_workers import LoaderWorkers, lives_on_device
 from tests import builders
 
 
-@pytest.fixture
-def torch() -> Any:
-    return pytest.importorskip("torch")
-
-
-@pytest.fixture
-def jobs(torch: Any) -> Any:
-    from tests.levers import jobs
-
-    return jobs
-
-
 def passes(jobs: Any, torch: Any, count: int, **options: Any) -> list[Any]:
     torch.manual_seed(3)
     batches = jobs.loader(shuffle=True, **options)

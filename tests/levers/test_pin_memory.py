@@ -13,18 +13,6 @@ from tests import builders
 
 
 @pytest.fixture
-def torch() -> Any:
-    return pytest.importorskip("torch")
-
-
-@pytest.fixture
-def jobs(torch: Any) -> Any:
-    from tests.levers import jobs
-
-    return jobs
-
-
-@pytest.fixture
 def pretended_gpu(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pinned: list[Any] = []
 

@@ -14,18 +14,6 @@ from hotloop.seams import Seams
 from tests import builders
 
 
-@pytest.fixture
-def torch() -> Any:
-    return pytest.importorskip("torch")
-
-
-@pytest.fixture
-def jobs(torch: Any) -> Any:
-    from tests.levers import jobs
-
-    return jobs
-
-
 def pretended(is_initialized: bool = True, capability: tuple[int, int] = (9, 0)) -> Any:
     return SimpleNamespace(
         cuda=SimpleNamespace(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from dataclasses import fields
 
 from hotloop.levers.base import Effect, Lever
@@ -30,4 +31,16 @@ def card(lever: type[Lever]) -> list[str]:
             lines.append(f"  {label:<9} {', '.join(names)}")
     for setting in fields(lever):  # type: ignore[arg-type]
         lines.append(f"  setting   {setting.name} = {setting.default!r}")
-    return lines
+    return [*lines, "", *_how_to_try(lever)]
+
+
+def _how_to_try(lever: type[Lever]) -> list[str]:
+    setting = {setting.name: setting.default for setting in fields(lever)}  # type: ignore[arg-type]
+    plan = {"version": 1, "levers": [{"lever": lever.name, "setting": setting}]}
+    return [
+        "To try it, write this into hotloop.json:",
+        f"  {json.dumps(plan)}",
+        "and measure, then train:",
+        "  hotloop profile --plan hotloop.json SCRIPT",
+        "  hotloop run --plan hotloop.json SCRIPT",
+    ]

@@ -1,0 +1,26 @@
+"""How an optimisation is explained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hotloop import plan
+from hotloop.levers.registry import LEVERS
+from hotloop.report.lever_rows import card, table
+
+
+def test_a_line_each() -> None:
+    lines = table(list(LEVERS.values()))
+    assert [line.split()[0] for line in lines] == list(LEVERS)
+
+
+@pytest.mark.parametrize("name", LEVERS)
+def test_the_plan_a_card_shows_can_be_applied(name: str, tmp_path: Path) -> None:
+    lines = card(LEVERS[name])
+    assert LEVERS[name].summary in lines[0]
+    (shown,) = [line for line in lines if line.startswith('  {"version"')]
+    path = tmp_path / "hotloop.json"
+    path.write_text(shown)
+    assert [chosen.lever for chosen in plan.load(path).levers] == [name]
