@@ -16,7 +16,8 @@ from tests.sources import PACKAGE, ROOT, Module, below, modules, reached_from
 
 CHILD = [
     *below("hotloop.runtime"),
-    *below("hotloop.measurement", "hotloop.trial.spec", "hotloop.trial.result"),
+    *below("hotloop.measurement", "hotloop.evidence"),
+    *below("hotloop.trial.spec", "hotloop.trial.result"),
     *below("hotloop.levers", "hotloop.errors", "hotloop.seams"),
     *below("hotloop.trial.enter", "hotloop.trial.kernel"),
 ]
@@ -24,6 +25,11 @@ CHILD = [
 
 PURE = (
     "hotloop.stats",
+    "hotloop.compare",
+    "hotloop.equivalence",
+    "hotloop.evidence",
+    "hotloop.proof",
+    "hotloop.search",
     "hotloop.job",
     "hotloop.plan",
     "hotloop.study",

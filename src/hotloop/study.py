@@ -8,9 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hotloop import __version__, codec
+from hotloop.equivalence import Equivalence
 from hotloop.errors import StudyNotWritable
 from hotloop.job import ScriptJob
 from hotloop.machine import Machine
+from hotloop.plan import Plan
+from hotloop.proof import Proof
+from hotloop.search import Candidate, Climb
 from hotloop.trial.trial import Trial
 
 VERSION = 1
@@ -18,14 +22,73 @@ FOLDER = ".hotloop"
 
 
 @dataclass(frozen=True)
+class Options:
+    """How far a search may go, as the user said."""
+
+    objective: str = "speed"
+    """Or "memory"."""
+    effect: str = "lower_precision"
+    """The most that an optimisation may do to the training."""
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    steps: int | None = None
+    """Measured steps a trial."""
+    budget: float | None = None
+    """Seconds that all trials together may take."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An optimisation that is not in the plan."""
+
+    lever: str
+    reason: str
+    tried: bool
+    cost: float = 0.0
+    """Seconds its trials took."""
+
+
+@dataclass(frozen=True)
+class Soaked:
+    """What the plan was seen to survive, and what could not be reached."""
+
+    passed: bool
+    reason: str
+    """Why not; empty when passed."""
+    met: tuple[str, ...] = ()
+    """"the last short batch", "a second epoch", …"""
+    not_met: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search came to."""
+
+    options: Options
+    candidates: tuple[Candidate, ...] = ()
+    refused: tuple[Refused, ...] = ()
+    climb: Climb | None = None
+    proof: Proof | None = None
+    equivalence: Equivalence | None = None
+    soaked: Soaked | None = None
+    plan: Plan | None = None
+    """The plan that is handed out; None when nothing was proven, or not yet."""
+    verdict: str = ""
+    """One sentence. Empty while the search goes on."""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Study:
     command: str
-    """"profile", for now."""
+    """"profile", "optimize" or "verify"."""
     job: ScriptJob
     job_digest: str
     machine: Machine
     created: str
     trials: tuple[Trial, ...] = ()
+    found: Found | None = None
+    """Of a search."""
     hotloop: str = __version__
     version: int = VERSION
 

@@ -29,7 +29,7 @@ from hotloop.runtime.probes import memory
 from hotloop.runtime.probes.progress import ProgressProbe
 from hotloop.runtime.watching import Watch
 from hotloop.trial.result import ChildResult, Ended, Failure
-from hotloop.trial.spec import RunSpec, StopRule, TrialSpec
+from hotloop.trial.spec import Exam, RunSpec, Soak, StopRule, TrialSpec
 
 T = TypeVar("T")
 
@@ -50,7 +50,8 @@ def begin(path: str) -> None:
         os.unlink(path)  # nobody else will
         when_imported("torch", PlannedRun(RunSpec(**plain)).attach)
         return
-    plain["stop"] = StopRule(**plain["stop"])
+    for name, kind in (("stop", StopRule), ("exam", Exam), ("soak", Soak)):
+        plain[name] = kind(**plain[name]) if plain[name] is not None else None
     spec = TrialSpec(**plain)
     if os.environ.pop("HOTLOOP_SHIELD", None) == "savers":
         from hotloop.runtime import shield

@@ -16,6 +16,8 @@ class FakeLauncher:
 
     def launch(self, order: Order, watcher: Watcher) -> Trial:
         self.orders.append(order)
-        trial = replace(next(self._trials), number=order.number, plan=order.plan)
+        trial = replace(
+            next(self._trials), number=order.number, plan=order.plan, purpose=order.purpose
+        )
         watcher(Glimpse(trial.seconds, 0, None, b""))
         return trial

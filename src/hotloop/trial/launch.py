@@ -19,7 +19,7 @@ from hotloop.plan import Plan
 from hotloop.trial import outcome, protection, reaping, shielded
 from hotloop.trial.environment import child_environment
 from hotloop.trial.result import ChildResult
-from hotloop.trial.spec import StopRule, TrialSpec
+from hotloop.trial.spec import Exam, Soak, StopRule, TrialSpec
 from hotloop.trial.terminal import Terminal
 from hotloop.trial.tree import ProcessTree
 from hotloop.trial.trial import State, Trial
@@ -40,6 +40,9 @@ class Order:
     limit_seconds: float
     folder: Path
     """The trial's own, inside the study."""
+    purpose: str = ""
+    exam: Exam | None = None
+    soak: Soak | None = None
 
 
 @dataclass(frozen=True)
@@ -181,6 +184,8 @@ class _Run:
             levers=tuple(asdict(lever) for lever in order.plan.levers),
             passthrough=tuple(passthrough),
             protect=tuple(protect),
+            exam=order.exam,
+            soak=order.soak,
         )
         codec.write(self._files["spec.json"], spec)
         enter = {
@@ -233,6 +238,8 @@ class _Run:
             hung_at=_stack_of_the_script(self._stack) if state is State.TIMED_OUT else "",
             shielding=protection.shielding(self._report, self._scratch),
             log=str(self._log.relative_to(self._order.folder.parent)),
+            purpose=self._order.purpose,
+            evidence=result.evidence if result else None,
         )
 
 

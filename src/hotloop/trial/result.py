@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hotloop.evidence import Evidence
 from hotloop.levers.base import Receipt
 from hotloop.measurement import Measurement
 
@@ -35,3 +36,4 @@ class ChildResult:
     failure: Failure | None = None
     measurement: Measurement = field(default_factory=Measurement)
     receipts: list[Receipt] = field(default_factory=list)
+    evidence: Evidence | None = None

@@ -19,6 +19,8 @@ class StopRule:
     max_seconds: float = 45.0
     """After this long a slow job has been measured well enough, given `few_steps`."""
     few_steps: int = 5
+    give_up_above: float | None = None
+    """Seconds a step: a job that turns out slower than this is not measured to the end."""
 
     def satisfied(self, steps: int, seconds: float) -> bool:
         """`steps` and `seconds` are counted from the end of the first step."""
@@ -27,6 +29,39 @@ class StopRule:
         if seconds >= self.max_seconds:
             return steps >= self.few_steps
         return steps >= self.warm_up + self.min_steps and seconds >= self.min_seconds
+
+
+@dataclass(frozen=True)
+class Exam:
+    """What a trial is to show of the training. It is then watched closely, and not timed."""
+
+    folder: str
+    """Where the reference's weights lie: written by the reference, read by the others."""
+    is_reference: bool
+    steps: int
+    """How many steps of optimizers, all of them counted, to look at."""
+    forced: tuple[int, ...]
+    """The steps that begin from the reference's weights, and whose arithmetic is compared."""
+    noise_bits: int | None = None
+    """In forced steps every result is disturbed in this bit of its mantissa: the yardstick."""
+    eager_random: bool = False
+    """Compiled code draws the random numbers that eager code would."""
+    seed: int = 0
+    """Added to every seed, for a run that differs by chance alone."""
+
+
+@dataclass(frozen=True)
+class Soak:
+    """A trial that is to meet everything a long training meets."""
+
+    batches: int
+    """Each pass over a loader is cut to this many batches, of which the last is its own last."""
+    passes: int
+    """Passes over the training loader that must have begun."""
+    load: str
+    """State of a plain run, saved earlier, to go on from. Empty: none."""
+    save: str
+    """Where to leave this run's state, for a plain one to go on from. Empty: nowhere."""
 
 
 @dataclass(frozen=True)
@@ -56,3 +91,5 @@ class TrialSpec:
     levers: tuple[dict[str, Any], ...] = ()
     passthrough: tuple[str, ...] = ()
     protect: tuple[str, ...] = ()
+    exam: Exam | None = None
+    soak: Soak | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hotloop.evidence import Evidence
 from hotloop.levers.base import Receipt
 from hotloop.measurement import Measurement
 from hotloop.plan import Plan
@@ -53,3 +54,7 @@ class Trial:
     shielding: Shielding = field(default_factory=Shielding)
     log: str = ""
     """What the script printed: a file, relative to the study."""
+    purpose: str = ""
+    """What it was run for: "baseline", "screen", "proof", "reference", …"""
+    evidence: Evidence | None = None
+    """Of a trial that was examined rather than timed."""
