@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hotloop.compare import LEAST_PAIRS, Pair, compare
+from hotloop.compare import LEAST_PAIRS, Pair, compare, failed, self_comparison_floor
 
 STEP = 0.01
 COMPARISONS = 200
@@ -106,3 +106,24 @@ def test_slower_is_said_to_be_slower() -> None:
 def test_too_few_pairs_are_no_comparison() -> None:
     with pytest.raises(ValueError, match="prove nothing"):
         compare(run(independent(0.01), 2.0, 0, pairs=LEAST_PAIRS - 1))
+
+
+def test_a_caller_may_be_content_with_fewer_pairs() -> None:
+    pairs = run(independent(0.001), 2.0, 0, pairs=3)
+    assert compare(pairs, least_pairs=3).faster
+
+
+def test_a_failure_claims_nothing_whatever_came_before() -> None:
+    one = failed(run(independent(0.001), 2.0, 0), "the plan failed")
+    assert (one.faster, one.reason) == (False, "the plan failed")
+    assert one.ratio == pytest.approx(2.0, rel=0.01)
+    assert failed([], "the plan failed").ratio == 1.0
+
+
+def test_the_floor_is_two_standard_errors_of_successive_baselines() -> None:
+    assert self_comparison_floor([1.0, 1.1, 1.0]) == pytest.approx(0.2100, abs=1e-4)
+    assert self_comparison_floor([1.0, 1.0, 1.0]) == 0.0
+
+
+def test_one_ratio_has_no_spread_and_makes_no_floor() -> None:
+    assert self_comparison_floor([1.0, 2.0]) == 0.0

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+from collections.abc import Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 from hotloop import machine
@@ -16,25 +20,38 @@ class Refused(Exception):
 class Nvml(ModuleType):
     """As much of pynvml as is asked, for GPUs that are not there. What is in `refused` raises."""
 
-    def __init__(self, gpus: int = 2, refused: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        gpus: int = 2,
+        refused: frozenset[str] = frozenset(),
+        running: tuple[tuple[int, int | None], ...] = (),
+        used: int = 2**30,
+    ) -> None:
+        """`running`: on the last GPU, the number of each process and the bytes it holds."""
         super().__init__("pynvml")
         self.gpus = gpus
+        self.running = running
         answers: dict[str, Any] = {
             "nvmlInit": lambda: None,
             "nvmlSystemGetDriverVersion": lambda: b"570.1",
             "nvmlDeviceGetCount": lambda: self.gpus,
             "nvmlDeviceGetHandleByIndex": self.handle,
             "nvmlDeviceGetName": lambda index: f"GPU {index}".encode(),
-            "nvmlDeviceGetMemoryInfo": lambda index: SimpleNamespace(total=80 * 2**30, used=2**30),
+            "nvmlDeviceGetMemoryInfo": lambda index: SimpleNamespace(total=80 * 2**30, used=used),
             "nvmlDeviceGetUtilizationRates": lambda index: SimpleNamespace(gpu=37),
             "nvmlDeviceGetPowerUsage": lambda index: 123_400,
             "nvmlDeviceGetTemperature": lambda index, sensor: 50 + index,
+            "nvmlDeviceGetComputeRunningProcesses": self.processes,
         }
         for name, answer in answers.items():
             setattr(self, name, self.refuse if name in refused else answer)
 
     def handle(self, index: int) -> int:
         return index if index < self.gpus else self.refuse()
+
+    def processes(self, index: int) -> list[SimpleNamespace]:
+        running = self.running if index == self.gpus - 1 else ()
+        return [SimpleNamespace(pid=pid, usedGpuMemory=used) for pid, used in running]
 
     def refuse(self, *_: Any) -> int:
         raise Refused
@@ -129,3 +146,76 @@ class TestGpuWatch:
     def test_a_container_may_not_see_the_visible_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
         install(monkeypatch, Nvml(gpus=1), visible="7")
         assert machine.GpuWatch().look() is None
+
+
+NOBODY = 2**22 + 1
+"""Larger than any process number that Linux gives."""
+
+
+class TestGpuNeighbours:
+    @pytest.fixture
+    def child(self) -> Iterator[int]:
+        with subprocess.Popen(["sleep", "600"]) as process:
+            yield process.pid
+            process.kill()
+
+    def test_another_process_is_named_with_its_memory(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        parent = os.getppid()
+        install(monkeypatch, Nvml(gpus=1, running=((parent, 3 * 2**30),)))
+        name = psutil.Process(parent).name()
+        said = f"{name} (process {parent}) is using the GPU, 3.0 GiB of its memory."
+        assert machine.gpu_neighbours() == (said,)
+
+    def test_one_that_cannot_be_seen_is_outside_the_container(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        install(monkeypatch, Nvml(gpus=1, running=((NOBODY, None),)))
+        assert machine.gpu_neighbours() == ("A process outside this container is using the GPU.",)
+
+    def test_we_and_what_we_started_are_no_neighbours(
+        self, child: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        install(monkeypatch, Nvml(gpus=1, running=((os.getpid(), 2**30), (child, 2**30))))
+        assert machine.gpu_neighbours() == ()
+
+    @pytest.mark.parametrize(("visible", "neighbours"), [(None, 0), ("0", 0), ("1", 1), ("1,0", 1)])
+    def test_only_the_first_visible_gpu_is_of_interest(
+        self, visible: str | None, neighbours: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        install(monkeypatch, Nvml(gpus=2, running=((NOBODY, 2**30),)), visible)
+        assert len(machine.gpu_neighbours()) == neighbours
+
+    @pytest.mark.parametrize("visible", ["", "-1"])
+    def test_a_job_that_is_to_see_no_gpu_has_no_neighbours(
+        self, visible: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        install(monkeypatch, Nvml(gpus=1, running=((NOBODY, 2**30),)), visible)
+        assert machine.gpu_neighbours() == ()
+
+    def test_little_free_memory_is_told_whoever_holds_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        install(monkeypatch, Nvml(used=70 * 2**30))
+        assert machine.gpu_neighbours() == ("Only 10.0 GiB of the GPU's 80.0 GiB are free.",)
+        install(monkeypatch, Nvml(used=60 * 2**30))
+        assert machine.gpu_neighbours() == ()
+
+    @pytest.mark.parametrize(
+        "nvml",
+        [
+            None,
+            Nvml(gpus=0),
+            Nvml(
+                refused=frozenset(
+                    {"nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetMemoryInfo"}
+                )
+            ),
+        ],
+    )
+    def test_what_is_not_known_is_not_told(
+        self, nvml: Nvml | None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        install(monkeypatch, nvml)
+        assert machine.gpu_neighbours() == ()

@@ -7,7 +7,9 @@ processes that ran one after the other share what the machine was doing; their r
 
 from __future__ import annotations
 
+import itertools
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,7 +34,7 @@ class Pair:
 class Comparison:
     pairs: tuple[Pair, ...]
     ratio: float
-    """How many times as fast the candidate is; the geometric mean over the pairs."""
+    """How many times as fast the candidate is; the geometric mean over the pairs. 1 without any."""
     low: float
     high: float
     faster: bool
@@ -40,23 +42,51 @@ class Comparison:
     """Why not; empty when faster."""
 
 
-def compare(pairs: Sequence[Pair], floor: float = 0.0) -> Comparison:
+def compare(
+    pairs: Sequence[Pair], floor: float = 0.0, least_pairs: int = LEAST_PAIRS
+) -> Comparison:
     """`floor`: the gain that this machine shows when a plan is compared with itself."""
-    if len(pairs) < LEAST_PAIRS:
-        raise ValueError(f"{len(pairs)} pairs prove nothing, at least {LEAST_PAIRS} are needed")
-    # Ratios multiply, so it is their logarithms that are averaged.
-    logs = [math.log(pair.baseline / pair.candidate) for pair in pairs]
-    interval = stats.t_interval(logs, RISK)
+    if len(pairs) < least_pairs:
+        raise ValueError(f"{len(pairs)} pairs prove nothing, at least {least_pairs} are needed")
+    interval = stats.t_interval(_logs(pairs), RISK)
     ratio, low, high = (math.exp(x) for x in (interval.mean, interval.low, interval.high))
-    reason = _why_not(ratio, low, max(LEAST_GAIN, floor))
+    reason = _why_not(ratio, low, counts(floor))
     return Comparison(tuple(pairs), ratio, low, high, not reason, reason)
+
+
+def failed(pairs: Sequence[Pair], reason: str) -> Comparison:
+    """A process came to nothing: there is no claim, whatever the pairs before it say."""
+    ratio = math.exp(statistics.fmean(_logs(pairs))) if pairs else 1.0
+    return Comparison(tuple(pairs), ratio, ratio, ratio, False, reason)
+
+
+def counts(floor: float) -> float:
+    """The least ratio that is worth a claim."""
+    return 1 + max(LEAST_GAIN, floor)
+
+
+def self_comparison_floor(baselines: Sequence[float]) -> float:
+    """The gain that chance may show here, by what the same job took from one round to the next.
+
+    Two standard errors of the successive ratios. Unlike the interval it knows nothing of the
+    candidate, and so keeps in check pairs that agree with each other by luck.
+    """
+    logs = _logs([Pair(*both) for both in itertools.pairwise(baselines)])
+    if len(logs) < 2:
+        return 0.0
+    return math.exp(2 * statistics.stdev(logs) / math.sqrt(len(logs))) - 1
+
+
+def _logs(pairs: Sequence[Pair]) -> list[float]:
+    """Ratios multiply, so it is their logarithms that are averaged."""
+    return [math.log(pair.baseline / pair.candidate) for pair in pairs]
 
 
 def _why_not(ratio: float, low: float, least: float) -> str:
     if ratio < 1:
         return f"slower: {ratio:.3f}×"
-    if ratio < 1 + least:
-        return f"{ratio:.3f}× is less than the {1 + least:.3f}× that would count here"
+    if ratio < least:
+        return f"{ratio:.3f}× is less than the {least:.3f}× that would count here"
     if low <= 1:
         return f"{ratio:.3f}× is not proven: it may be {low:.3f}×"
     return ""

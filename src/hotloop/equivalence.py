@@ -1,8 +1,25 @@
-"""Does a plan do the same training as the job without it? Fails closed."""
+"""Does a plan do the same training as the job without it? Fails closed.
+
+Three questions, each answered from trials of their own. Is the structure the same, exactly? Is the
+arithmetic of single steps the same, but for rounding? Does it learn as well when left alone?
+"""
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from hotloop import same_arithmetic, same_structure
+from hotloop.evidence import Evidence
+from hotloop.trial.trial import State, Trial
+
+SAME_MATH = 32.0
+"""Times the yardstick, one rounding an operation: a sum of many terms is rounded many times."""
+LOWER_PRECISION = 3.0
+"""Of a format's own rounding, which is coarse enough to outweigh the order of summation."""
+SEEDS_APART = 3.0
+"""How many times the distance between seeds a loss may be higher."""
 
 
 @dataclass(frozen=True)
@@ -20,3 +37,166 @@ class Equivalence:
     """What was not."""
     closeness: float | None = None
     """The largest difference in the arithmetic, in units of what would still pass: below 1."""
+
+
+@dataclass(frozen=True)
+class Witnesses:
+    """The trials that a candidate is compared with."""
+
+    reference: Trial
+    """The job as it is."""
+    yardstick: Trial
+    """The same with noise of one rounding."""
+    reseeded: tuple[Trial, ...] = ()
+    """The same from other seeds."""
+
+
+def judge(candidate: Trial, witnesses: Witnesses, factor: float) -> Equivalence:
+    """`factor`: SAME_MATH or LOWER_PRECISION, as the plan claims for itself."""
+    trials = (witnesses.reference, witnesses.yardstick, candidate)
+    for trial, whose in zip(trials, ("the job as it is", "the yardstick", "it"), strict=True):
+        if trial.state is not State.COMPLETE or trial.evidence is None:
+            return _nothing(f"{whose} could not be examined: {trial.reason or 'no evidence'}")
+    streams = same_structure.exact_streams(
+        _evidence(witnesses.reference).structure, _evidence(witnesses.yardstick).structure
+    )
+    near = same_arithmetic.closeness(
+        _evidence(candidate).differences, _evidence(witnesses.yardstick).differences, factor
+    )
+    reasons = (
+        *_losses(candidate, witnesses),
+        *_structure(candidate, witnesses.reference, streams),
+        *_arithmetic(candidate, near),
+    )
+    return Equivalence(
+        same=not reasons,
+        reasons=reasons,
+        steps=len(_evidence(candidate).structure.steps),
+        forced=len(_evidence(candidate).forced),
+        compared=_compared(candidate, witnesses, streams),
+        not_compared=_not_compared(candidate, witnesses, streams),
+        closeness=near[0].ratio if near else None,
+    )
+
+
+def together(parts: Sequence[Equivalence]) -> Equivalence:
+    """Of a plan that was judged in parts, each by what it claims."""
+    last = parts[-1]
+    distances = [part.closeness for part in parts if part.closeness is not None]
+    return Equivalence(
+        same=all(part.same for part in parts),
+        reasons=_once(reason for part in parts for reason in part.reasons),
+        steps=min(part.steps for part in parts),
+        forced=min(part.forced for part in parts),
+        compared=_once(said for part in parts for said in part.compared),
+        not_compared=_once(said for part in parts for said in part.not_compared),
+        closeness=max(distances, default=last.closeness),
+    )
+
+
+def _nothing(reason: str) -> Equivalence:
+    return Equivalence(False, (reason,), 0, 0, (), ("anything",))
+
+
+def _losses(candidate: Trial, witnesses: Witnesses) -> Iterator[str]:
+    then, now = _values(witnesses.reference), _values(candidate)
+    if not then or not now:
+        yield "no loss was seen, so there is nothing to compare"
+        return
+    for number, (was, became) in enumerate(zip(then, now, strict=False), start=1):
+        if was is not None and became is None:
+            yield f"the loss of backward pass {number} is not a number"
+            return
+    others = [_free(trial) for trial in (witnesses.yardstick, *witnesses.reseeded)]
+    usual = _free(witnesses.reference)
+    found = _free(candidate)
+    if usual is None or found is None:
+        return
+    apart = [abs(other[0] - usual[0]) for other in others if other is not None]
+    spread = max(*apart, usual[1], 1e-6 * abs(usual[0])) if apart else usual[1]
+    if found[0] > usual[0] + SEEDS_APART * spread:
+        yield f"left alone its loss is {found[0]:.4g}, where other seeds lie around {usual[0]:.4g}"
+
+
+def _structure(candidate: Trial, reference: Trial, streams: list[str]) -> Iterator[str]:
+    then, now = _evidence(reference).structure, _evidence(candidate).structure
+    if not then.steps:
+        yield "no step was seen, so there is nothing to compare"
+        return
+    yield from same_structure.step_differences(then, now)
+    yield from same_structure.setting_differences(then, now)
+    if streams:
+        yield from same_structure.batch_differences(then, now, streams)
+    else:
+        yield "nothing that the model was given could be compared"
+    loaders = [
+        trial.measurement.inventory.loaders
+        for trial in (reference, candidate)
+        if trial.measurement is not None
+    ]
+    yield from same_structure.loader_differences(*loaders)
+
+
+def _arithmetic(candidate: Trial, near: list[same_arithmetic.Closeness]) -> Iterator[str]:
+    evidence = _evidence(candidate)
+    if evidence.problem:
+        yield evidence.problem
+    elif not near:
+        yield "the arithmetic of no step could be compared"
+    yield from list(same_arithmetic.lost(evidence.differences))[:1]
+    beyond = [one for one in near if one.ratio > 1]
+    if beyond:
+        worst = beyond[0]
+        more = f", and {len(beyond) - 1} more" if len(beyond) > 1 else ""
+        yield f"arithmetic: {worst.what} differ by {worst.ratio:.1f}× what rounding explains{more}"
+
+
+def _compared(candidate: Trial, witnesses: Witnesses, streams: list[str]) -> tuple[str, ...]:
+    evidence = _evidence(candidate)
+    tensors = len({one.tensor for one in evidence.differences})
+    batches = sum(given.stream in streams for given in evidence.structure.given)
+    lines = [
+        f"{len(evidence.structure.steps)} steps: their number, their backward passes, and every "
+        f"setting of every parameter group",
+        f"{batches} batches by checksum ({', '.join(streams)})",
+        f"gradients and updates of {tensors} tensors in {len(evidence.forced)} steps that began "
+        "from the same weights, against noise of one rounding",
+    ]
+    if witnesses.reseeded:
+        lines.append(f"the loss of a free run against {len(witnesses.reseeded)} other seeds")
+    return tuple(lines)
+
+
+def _not_compared(candidate: Trial, witnesses: Witnesses, streams: list[str]) -> tuple[str, ...]:
+    structure = _evidence(witnesses.reference).structure
+    others = sorted({given.stream for given in structure.given} - set(streams))
+    lines = ["the random numbers themselves: seeds were fixed and dropout was off on both sides"]
+    if others:
+        lines.append(f"{', '.join(others)}: what it is given depends on the weights")
+    skipped = same_structure.skipped(_evidence(candidate).structure)
+    if skipped:
+        lines.append(f"{skipped} steps that the gradient scaler skipped")
+    return tuple(lines)
+
+
+def _evidence(trial: Trial) -> Evidence:
+    return trial.evidence or Evidence()
+
+
+def _values(trial: Trial) -> list[float | None]:
+    return trial.measurement.losses.value if trial.measurement else []
+
+
+def _free(trial: Trial) -> tuple[float, float] | None:
+    """Mean loss of the later half of the steps before any was forced, and its standard error."""
+    evidence = _evidence(trial)
+    free = min(evidence.forced, default=len(evidence.structure.steps))
+    passes = sum(step.passes for step in evidence.structure.steps[:free])
+    values = [value for value in _values(trial)[passes // 2 : passes] if value is not None]
+    if len(values) < 2:
+        return None
+    return statistics.fmean(values), statistics.stdev(values) / len(values) ** 0.5
+
+
+def _once(sentences: Iterator[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(sentences))

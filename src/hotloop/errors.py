@@ -1,6 +1,7 @@
 """What can go wrong, as one tree. Each error says what to do about it and carries its exit code.
 
     HotloopError
+    ├── BudgetTooSmall            79   the time granted does not do for a first measurement
     ├── UsageError                80   the command line itself
     ├── ScriptNotFound            81   ┐
     ├── NotPython                 82   │
@@ -18,12 +19,14 @@
     ├── StudyNotWritable          94   our own files
     ├── ResultUnreadable          95
     ├── NotApplied                96   an optimisation of the plan did not take effect
+    ├── FolderBusy                97   another hotloop keeps its studies there at this moment
+    ├── StudyMismatch             98   the study to go on with is another job's
     └── HotloopFailed             99   a bug of ours
 
 130 and 143 mean what they mean everywhere: stopped by Ctrl-C, stopped by SIGTERM.
 
 `hotloop run` hands on the script's own exit status, whatever it is, and uses one of ours only when
-the script was never started, or was stopped because its plan did not take effect. 80 to 99 is a
+the script was never started, or was stopped because its plan did not take effect. 79 to 99 is a
 band that neither Python (1, 2, 120), the shell (126 to 165) nor sysexits.h (64 to 78) uses;
 `run --status FILE` settles the rare doubt.
 """
@@ -42,6 +45,10 @@ class HotloopError(Exception):
         self.remedy = remedy
         self.detail = detail
         """What the script itself printed about it, such as its traceback."""
+
+
+class BudgetTooSmall(HotloopError):
+    exit_code = 79
 
 
 class UsageError(HotloopError):
@@ -110,6 +117,14 @@ class ResultUnreadable(HotloopError):
 
 class NotApplied(HotloopError):
     exit_code = 96
+
+
+class FolderBusy(HotloopError):
+    exit_code = 97
+
+
+class StudyMismatch(HotloopError):
+    exit_code = 98
 
 
 class HotloopFailed(HotloopError):

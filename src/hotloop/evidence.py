@@ -15,6 +15,8 @@ class StepSeen:
 
     optimizer: int
     taken: bool
+    moved: bool
+    """Whether it changed any of the weights that were looked at."""
     passes: int
     """Backward passes since the step before."""
     clips: int
@@ -61,10 +63,12 @@ class Difference:
     tensor: str
     reference: float
     """Its norm in the reference."""
-    difference: float
-    """The norm of the difference. Not a number is infinity here."""
+    difference: float | None
+    """The norm of the difference. None: it is missing, or not a number."""
     along: float
     """The part of it that lies along the reference: 1 where the two are equal."""
+    ulp: float
+    """The norm of one rounding of the tensor itself."""
 
 
 @dataclass(frozen=True)
@@ -77,3 +81,20 @@ class Evidence:
     """Whether a model drew random numbers, dropout apart."""
     problem: str = ""
     """Why the weights could not be saved or loaded."""
+
+
+@dataclass(frozen=True)
+class SoakSeen:
+    """What a soak trial met."""
+
+    passes: int = 0
+    """Begun, over the loader that steps are made on."""
+    short_batch: bool = False
+    """A step was made on a batch smaller than the others."""
+    evaluation: bool = False
+    """A model that learns was called without gradients, or another loader read between passes."""
+    loaded: bool = False
+    """It went on from the state it was given, and has made a step since."""
+    saved: bool = False
+    problem: str = ""
+    """Why the state could not be loaded or saved."""

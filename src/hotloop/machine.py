@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+LITTLE = 0.2
+"""Of a GPU's memory. With less of it free, a job that fits alone may not fit now."""
+
 
 @dataclass(frozen=True)
 class Gpu:
@@ -67,6 +70,42 @@ class GpuWatch:
             temperature=_ask(lambda: nvml.nvmlDeviceGetTemperature(handle, 0)),
             power_watts=milliwatts / 1000 if milliwatts is not None else None,
         )
+
+
+def gpu_neighbours() -> tuple[str, ...]:
+    """Who else is on the first visible GPU, one sentence each. Nothing where that is not known."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return ()  # the job is to see none
+    nvml = _nvml()
+    handle = _ask(lambda: nvml.nvmlDeviceGetHandleByIndex(_first_visible()))
+    running = _ask(lambda: nvml.nvmlDeviceGetComputeRunningProcesses(handle)) or []
+    ours = _own_processes()
+    memory = _ask(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
+    others = [_neighbour(process) for process in running if process.pid not in ours]
+    if memory and memory.total - memory.used < LITTLE * memory.total:
+        free, total = _gib(memory.total - memory.used), _gib(memory.total)
+        others.append(f"Only {free} of the GPU's {total} are free.")
+    return tuple(others)
+
+
+def _neighbour(process: Any) -> str:
+    import psutil
+
+    name = _ask(lambda: psutil.Process(process.pid).name())
+    who = f"{name} (process {process.pid})" if name else "A process outside this container"
+    used = process.usedGpuMemory
+    return f"{who} is using the GPU{f', {_gib(used)} of its memory' if used else ''}."
+
+
+def _own_processes() -> set[int]:
+    import psutil
+
+    children = _ask(lambda: psutil.Process().children(recursive=True)) or []
+    return {os.getpid(), *(child.pid for child in children)}
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"
 
 
 def _nvml() -> Any:

@@ -63,7 +63,8 @@ def save(plan: Plan, path: Path) -> None:
 
 def require_same(plan: Plan, script: str, torch: str, gpu: str) -> None:
     """A plan was proven on one script, torch and GPU; elsewhere it is a guess."""
-    pairs = (("script", plan.script, script), ("torch", plan.torch, torch), ("GPU", plan.gpu, gpu))
+    builds = [version.partition("+")[0] for version in (plan.torch, torch)]
+    pairs = (("script", plan.script, script), ("torch", *builds), ("GPU", plan.gpu, gpu))
     for what, then, now in pairs:
         if then and now and then != now:
             raise PlanError(

@@ -52,6 +52,10 @@ class Seams:
     """A loss is differentiated by autograd.grad(): (outputs, …)."""
     scale: Seam = field(default_factory=Seam)
     """A gradient scaler scales a loss: (scaler, loss) -> scaled loss."""
+    scaler_step: Seam = field(default_factory=Seam)
+    """A gradient scaler steps an optimizer, or skips the step: (scaler, optimizer, …)."""
+    clip: Seam = field(default_factory=Seam)
+    """Gradients are clipped by one of torch's functions: (parameters, …)."""
     optimizer: Seam = field(default_factory=Seam)
     """An optimizer is built, as far as the base class goes: (optimizer, …)."""
     autocast: Seam = field(default_factory=Seam)

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol
 
-from hotloop.plan import Plan
+from hotloop import second_looks
+from hotloop.compare import LEAST_GAIN
+from hotloop.interactions import combined, missing
+from hotloop.levers.registry import LEVERS
+from hotloop.plan import LeverSetting, Plan
+from hotloop.second_looks import Idea, Look
+
+CLEARLY_WORSE = 1.25
+"""Times the best so far: a trial that is beyond need not be measured to the end."""
+MOST_SECOND_LOOKS = 4
+"""A search costs the user's time: five optimisations are decided in ten trials, of 32 plans."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +37,8 @@ class Score:
     value: float | None
     reason: str = ""
     """Why there is no value."""
+    applied: bool = True
+    """False: there is no value because an optimisation did not take effect."""
 
 
 class BudgetSpent(Exception):
@@ -65,3 +80,110 @@ class Climb:
     tried: tuple[Tried, ...]
     untried: tuple[str, ...] = ()
     """Left out for want of time."""
+
+
+def climb(baseline: float, candidates: Sequence[Candidate], bench: Bench, patience: float) -> Climb:
+    """Adds one optimisation after the other, the most promising first, and keeps what helps.
+
+    `baseline`: what the job as it is came to. `patience`: seconds after which to stop when nothing
+    at all has helped.
+    """
+    ascent = _Ascent(baseline, _most_promising_first(candidates), bench, patience)
+    with contextlib.suppress(BudgetSpent, _OutOfPatience):
+        ascent.first_looks()
+        ascent.second_looks()
+    return ascent.result()
+
+
+class _OutOfPatience(Exception):
+    """Nothing has helped, for long enough."""
+
+
+class _Ascent:
+    """The best plan so far, and everything that was tried to get there."""
+
+    def __init__(
+        self, baseline: float, candidates: Sequence[Candidate], bench: Bench, patience: float
+    ) -> None:
+        self._best = baseline
+        self._plan = Plan()
+        self._candidates = {candidate.lever: candidate for candidate in candidates}
+        self._bench = bench
+        self._patience = patience
+        self._tried: list[Tried] = []
+        self._looks: list[Look] = []
+        self._taken: set[str] = set()
+
+    def result(self) -> Climb:
+        seen = {chosen.lever for look in self._looks for chosen in look.added}
+        untried = tuple(lever for lever in self._candidates if lever not in seen)
+        return Climb(self._plan, tuple(self._tried), untried)
+
+    def first_looks(self) -> None:
+        for candidate in self._candidates.values():
+            for setting in candidate.settings:
+                score = self._try(self._with_requirements(candidate.lever, setting))
+                if not score.applied:
+                    break  # what kept it from taking effect does so in every setting
+
+    def second_looks(self) -> None:
+        for left in reversed(range(MOST_SECOND_LOOKS)):
+            again = second_looks.reopened(self._plan, self._looks)
+            together = second_looks.together(self._plan, self._looks)
+            # The last one is kept for what no single look can find.
+            if not self._take_first(chain(again, together) if left else chain(together, again)):
+                break
+        # On what has become the plan, and beyond the count: a job has few such settings.
+        while self._take_first(second_looks.other_settings(self._plan, self._looks)):
+            pass
+
+    def _take_first(self, ideas: Iterator[Idea]) -> bool:
+        """The first that is new; False when there is none."""
+        measured = [tried.plan for tried in self._tried]
+        for idea in ideas:
+            if idea.name not in self._taken and combined(self._plan, idea.added) not in measured:
+                self._taken.add(idea.name)
+                self._try(idea.added)
+                return True
+        return False
+
+    def _try(self, added: tuple[LeverSetting, ...]) -> Score:
+        plan = combined(self._plan, added)
+        score = self._measure(plan)
+        gain = None if score.value is None else self._best / score.value
+        reason = (score.reason or "no value") if gain is None else _too_little(gain)
+        name = "+".join(chosen.lever for chosen in plan.levers if chosen in added)
+        self._tried.append(Tried(plan, name, score, self._best, not reason, reason))
+        self._looks.append(Look(added, gain, not reason))
+        if score.value is not None and not reason:
+            self._plan, self._best = plan, score.value
+        return score
+
+    def _measure(self, plan: Plan) -> Score:
+        for chosen in plan.levers:
+            if lacking := missing(plan, chosen.lever):
+                return Score(None, f"it needs {', '.join(lacking)}", applied=False)
+        if self._plan.is_empty and self._bench.spent > self._patience:
+            raise _OutOfPatience
+        return self._bench.measure(plan, "screen", self._best * CLEARLY_WORSE)
+
+    def _with_requirements(self, lever: str, setting: dict[str, Any]) -> tuple[LeverSetting, ...]:
+        """One that cannot be without another brings it along."""
+        needed = [self._candidates.get(name) for name in missing(self._plan, lever)]
+        brought = [LeverSetting(one.lever, one.settings[0]) for one in needed if one]
+        return (*brought, LeverSetting(lever, setting))
+
+
+def _most_promising_first(candidates: Sequence[Candidate]) -> list[Candidate]:
+    ranks = list(LEVERS)
+    worth = [candidate for candidate in candidates if candidate.settings]
+    return sorted(worth, key=lambda one: (-one.share, ranks.index(one.lever)))
+
+
+def _too_little(gain: float) -> str:
+    """Why it is not kept; empty when it is."""
+    if gain < 1:
+        return f"worse: {gain:.3f}× the best until then"
+    if gain < 1 + LEAST_GAIN:
+        return f"{gain:.3f}× is less than the {1 + LEAST_GAIN:.3f}× that would count"
+    return ""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hotloop import __version__, codec
 from hotloop.equivalence import Equivalence
-from hotloop.errors import StudyNotWritable
+from hotloop.errors import StudyMismatch, StudyNotWritable
 from hotloop.job import ScriptJob
 from hotloop.machine import Machine
 from hotloop.plan import Plan
@@ -96,9 +96,9 @@ class Study:
         return replace(self, trials=(*self.trials, trial))
 
 
-def begin(command: str, job: ScriptJob, machine: Machine) -> Study:
+def begin(command: str, job: ScriptJob, machine: Machine, found: Found | None = None) -> Study:
     created = time.strftime("%Y-%m-%dT%H:%M:%S%z")
-    return Study(command, job, job.digest(), machine, created)
+    return Study(command, job, job.digest(), machine, created, found=found)
 
 
 def new_folder(base: Path, job: ScriptJob) -> Path:
@@ -120,6 +120,29 @@ def new_folder(base: Path, job: ScriptJob) -> Path:
             "Free some space, or name another folder with --study.",
         ) from None
     raise StudyNotWritable(f"{base} is full of studies.", "Delete some of them.")
+
+
+def load(path: Path) -> Study:
+    try:
+        return codec.decode(path.read_bytes(), Study)
+    except (OSError, ValueError) as error:
+        raise StudyMismatch(
+            f"{path} is not a study that this hotloop can read: {error}.",
+            "Begin anew, without --resume.",
+        ) from None
+
+
+def latest(base: Path, job: ScriptJob) -> Path:
+    """The folder of the newest search of this job."""
+    newest = sorted(base.glob(f"{job.name}-*/study.json"), key=lambda path: path.stat().st_mtime)
+    for path in reversed(newest):
+        with contextlib.suppress(StudyMismatch):
+            record = load(path)
+            if record.command == "optimize" and record.job_digest == job.digest():
+                return path.parent
+    raise StudyMismatch(
+        f"There is no search of this job in {base} to go on with.", "Begin one, without --resume."
+    )
 
 
 def save(study: Study, folder: Path) -> Path:

@@ -43,6 +43,13 @@ def test_help_and_version(words: list[str], capsys: pytest.CaptureFixture[str]) 
         (["profile", "--timeout", "soon", "train.py"], "'soon' is not a time"),
         (["profile", "--timeout"], "expected one argument"),
         (["profile", "--stud", "x", "train.py"], "--stud"),
+        (["optimize"], "Which script?"),
+        (["optimize", "--budget", "soon", "train.py"], "'soon' is not a time"),
+        (["optimize", "--effect", "any", "train.py"], "invalid choice: 'any'"),
+        (["optimize", "--objective", "fun", "train.py"], "invalid choice: 'fun'"),
+        (["optimize", "--only", "tf32,fly", "train.py"], "There is no optimisation fly"),
+        (["verify", "train.py"], "--plan"),
+        (["verify", "--plan", "p", "--steps", "0", "train.py"], "'0' is not a positive number"),
     ],
 )
 def test_a_wrong_line_is_explained(

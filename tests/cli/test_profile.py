@@ -77,7 +77,7 @@ def test_a_screen(project: Path, ending: Any, capsys: pytest.CaptureFixture[str]
     assert order.job.argv()[1:] == ["train.py", "--lr", "a b"]
     out, err = capsys.readouterr()
     assert "400 samples/s" in out
-    assert "next       hotloop levers compile" in out
+    assert "next       hotloop optimize train.py --lr 'a b'" in out
     assert "study      .hotloop/train-" in out
     assert err == "hotloop: measuring train.py …\n"
     assert study(project)["trials"][0]["state"] == "complete"

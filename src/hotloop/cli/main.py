@@ -8,7 +8,7 @@ import os
 import sys
 
 from hotloop import __version__
-from hotloop.cli import levers, profile, run
+from hotloop.cli import levers, optimize, profile, resume, run, verify
 from hotloop.errors import HotloopError, UsageError
 
 TYPE_CHECKING = False  # importing typing would take a fifth of the time that --help takes
@@ -17,14 +17,22 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, NoReturn
 
-COMMANDS: dict[str, ModuleType] = {"run": run, "profile": profile, "levers": levers}
+COMMANDS: dict[str, ModuleType] = {
+    "optimize": optimize,
+    "run": run,
+    "verify": verify,
+    "profile": profile,
+    "levers": levers,
+}
 
 WELCOME = """\
 hotloop makes PyTorch jobs fast. Point it at a training script as it is:
 
-  hotloop profile train.py --lr 3e-4    how fast it is, and where each step's time goes
-  hotloop run train.py --lr 3e-4        train, exactly as python would
-  hotloop levers                        the optimisations that a plan may hold
+  hotloop optimize train.py --lr 3e-4             find what makes it faster, and prove it
+  hotloop run --plan hotloop.json train.py …      train under the plan that was found
+  hotloop verify --plan hotloop.json train.py …   look longer whether it trains the same
+  hotloop profile train.py --lr 3e-4              how fast it is, where each step's time goes
+  hotloop levers                                  the optimisations that a plan may hold
 
 hotloop COMMAND --help explains a command.
 """
@@ -88,6 +96,8 @@ def _obey(words: list[str]) -> int:
     if not words:
         sys.stdout.write(WELCOME)
         return 0
+    if words[0] == "optimize":
+        words = [words[0], *resume.spelled_out(words[1:])]
     arguments = parser().parse_args(words)
     return int(COMMANDS[arguments.command].run(arguments))
 

@@ -86,6 +86,8 @@ class Lever(ABC):
     """One line, as a user reads it."""
     group: ClassVar[Group]
     effect: ClassVar[Effect]
+    mantissa: ClassVar[int | None] = None
+    """Bits of the format that one of lower precision computes in."""
     requires: ClassVar[tuple[str, ...]] = ()
     conflicts: ClassVar[tuple[str, ...]] = ()
 

@@ -35,6 +35,7 @@ class Bf16(Lever):
     summary = "matrix products and convolutions in bfloat16, by autocast"
     group = Group.PRECISION
     effect = Effect.LOWER_PRECISION
+    mantissa = 7
 
     def __post_init__(self) -> None:
         self._torch: Any = None
@@ -43,7 +44,7 @@ class Bf16(Lever):
         self._was: Any = None
         """The format of the script's own that is being entered."""
         self._has_own = False
-        self._suspended = False
+        self._suspended = self._inside = False
         self._found = self._problem = ""
         self._steered = self._opened = self._looks = self._low = self._products = 0
 
@@ -107,7 +108,7 @@ class Bf16(Lever):
             args[0].fast_dtype, self._was = self._was, None
 
     def _open(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        torch = self._torch
+        torch, self._inside = self._torch, True
         if not torch.is_grad_enabled():
             self._suspend()
         elif self._context is None and not self._has_own:
@@ -128,13 +129,14 @@ class Bf16(Lever):
             self._suspended = True
 
     def _resume(self, args: tuple[Any, ...], result: Any, began: int) -> None:
+        self._inside = False
         if self._suspended:
             self._suspended = False
             self._torch.set_autocast_enabled(self._context.device, True)
 
     def _differentiate(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if self._torch.compiler.is_compiling():
-            return  # torch differentiates what it traces, inside the model's call
+        if self._inside or self._torch.compiler.is_compiling() or _is_traced(args):
+            return  # the model differentiates something itself, or torch does, to compile it
         if self._looks < LOOKS and not self._low and (self._opened or self._steered):
             self._looks += 1
             self._look(args[0] if args else None)
@@ -174,6 +176,13 @@ def cpu_flags() -> frozenset[str]:
         return frozenset()
     flags = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
     return frozenset(flags[1].split()) if flags else frozenset()
+
+
+def _is_traced(args: tuple[Any, ...]) -> bool:
+    """Stand-ins for tensors: not every torch says that it is compiling when it uses them."""
+    outputs = args[0] if args else None
+    first = outputs[0] if isinstance(outputs, list | tuple) and outputs else outputs
+    return type(first).__name__ in ("FakeTensor", "FunctionalTensor")
 
 
 def _name(dtype: Any) -> str:

@@ -23,10 +23,12 @@ from typing import Any, TypeVar
 
 from hotloop.measurement import GpuTimes, Losses, Measurement, Software
 from hotloop.runtime import tracebacks
+from hotloop.runtime.exam.examination import Examination
 from hotloop.runtime.imports import when_imported
 from hotloop.runtime.planned import PlannedRun, build
 from hotloop.runtime.probes import memory
 from hotloop.runtime.probes.progress import ProgressProbe
+from hotloop.runtime.soaking import Soaking
 from hotloop.runtime.watching import Watch
 from hotloop.trial.result import ChildResult, Ended, Failure
 from hotloop.trial.spec import Exam, RunSpec, Soak, StopRule, TrialSpec
@@ -70,6 +72,8 @@ class Child:
         self._torch: Any = None
         self._watch: Watch | None = None
         self._failure: Failure | None = None
+        self._soaking: Soaking | None = None
+        self._examination: Examination | None = None
         self._levers = build(spec.levers)
         self._written = False
 
@@ -88,6 +92,10 @@ class Child:
         self._written = True
         receipts = [lever.receipt() for lever in self._levers] if self._torch else []
         result = ChildResult(ended, self._failure, self._measurement(), receipts)
+        if self._soaking:
+            result = replace(result, soak=self._soaking.finish())
+        if self._examination:
+            result = replace(result, evidence=self._examination.evidence())
         path = Path(self._spec.result)
         partial = path.with_suffix(".partial")
         with contextlib.suppress(OSError):  # a full disk: the parent sees what is missing
@@ -101,7 +109,14 @@ class Child:
             lever.apply(torch, watch.seams)
         deadline = self._began + 0.9 * spec.limit_seconds
         optimizers = watch.inventory.numbers["optimizer"]
-        progress = ProgressProbe(spec.progress, spec.stop, deadline, optimizers, self._enough)
+        if spec.soak is not None:
+            self._soaking = Soaking(torch, watch, spec.soak, spec.stop)
+            self._soaking.attach()
+        if spec.exam is not None:
+            self._examination = Examination(torch, watch, spec.exam, self._enough)
+            self._examination.attach()
+        stop = self._soaking or spec.stop
+        progress = ProgressProbe(spec.progress, stop, deadline, optimizers, self._enough)
         progress.attach(watch.seams)
         watch.driver.attach()
         os.register_at_fork(after_in_child=watch.seams.silence)

@@ -33,6 +33,9 @@ class ScriptDriver:
         patches.route(torch.autograd, "backward", seams.backward)
         patches.route(torch.autograd, "grad", seams.grad)
         patches.route(torch.amp.grad_scaler.GradScaler, "scale", seams.scale)
+        patches.route(torch.amp.grad_scaler.GradScaler, "step", seams.scaler_step)
+        for name in ("clip_grad_norm_", "clip_grad_value_"):
+            patches.route(torch.nn.utils, name, seams.clip)
         patches.route(torch.optim.Optimizer, "__init__", seams.optimizer)
         patches.route(torch.optim.Optimizer, "zero_grad", seams.zero_grad)
         patches.route(torch.amp.autocast_mode.autocast, "__enter__", seams.autocast)

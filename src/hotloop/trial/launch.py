@@ -18,7 +18,7 @@ from hotloop.job import ScriptJob
 from hotloop.plan import Plan
 from hotloop.trial import outcome, protection, reaping, shielded
 from hotloop.trial.environment import child_environment
-from hotloop.trial.result import ChildResult
+from hotloop.trial.result import ChildResult, Ended
 from hotloop.trial.spec import Exam, Soak, StopRule, TrialSpec
 from hotloop.trial.terminal import Terminal
 from hotloop.trial.tree import ProcessTree
@@ -240,6 +240,8 @@ class _Run:
             log=str(self._log.relative_to(self._order.folder.parent)),
             purpose=self._order.purpose,
             evidence=result.evidence if result else None,
+            soak=result.soak if result else None,
+            ran_out=result is not None and result.ended is Ended.SCRIPT,
         )
 
 

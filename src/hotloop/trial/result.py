@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from hotloop.evidence import Evidence
+from hotloop.evidence import Evidence, SoakSeen
 from hotloop.levers.base import Receipt
 from hotloop.measurement import Measurement
 
@@ -37,3 +37,4 @@ class ChildResult:
     measurement: Measurement = field(default_factory=Measurement)
     receipts: list[Receipt] = field(default_factory=list)
     evidence: Evidence | None = None
+    soak: SoakSeen | None = None

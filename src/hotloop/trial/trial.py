@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from hotloop.evidence import Evidence
+from hotloop.evidence import Evidence, SoakSeen
 from hotloop.levers.base import Receipt
 from hotloop.measurement import Measurement
 from hotloop.plan import Plan
@@ -58,3 +58,6 @@ class Trial:
     """What it was run for: "baseline", "screen", "proof", "reference", …"""
     evidence: Evidence | None = None
     """Of a trial that was examined rather than timed."""
+    soak: SoakSeen | None = None
+    ran_out: bool = False
+    """The script came to its own end before enough had been seen."""

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +153,62 @@ def test_the_last_word_is_exact(tmp_path: Path, now: list[float]) -> None:
     for _ in range(5):
         job.step(optimizer)
     assert job.told() == 5
+
+
+class TestGivingUp:
+    """Ten steps of warming up, then measured ones, against a limit of one second a step."""
+
+    RULE = StopRule(warm_up=10, steps=1000, give_up_above=1.0)
+
+    def steps_until_it_ends(
+        self, path: Path, now: list[float], lasting: Callable[[int], float], rule: StopRule = RULE
+    ) -> int | None:
+        job = Job(path, rule)
+        optimizer = Optimizer("one")
+        for number in range(300):
+            now[0] += lasting(number)
+            job.step(optimizer)
+        return job.ended_at
+
+    def test_a_slow_job_is_measured_for_ten_steps(self, tmp_path: Path, now: list[float]) -> None:
+        # The first has no beginning that anybody saw.
+        ended = self.steps_until_it_ends(tmp_path / "progress", now, lambda number: 1.1)
+        assert ended == 1 + 10 + 10
+
+    def test_a_fast_job_is_measured_to_the_end(self, tmp_path: Path, now: list[float]) -> None:
+        assert self.steps_until_it_ends(tmp_path / "progress", now, lambda number: 0.9) is None
+
+    def test_steps_of_the_warm_up_do_not_count(self, tmp_path: Path, now: list[float]) -> None:
+        def lasting(number: int) -> float:
+            return 60.0 if number <= 10 else 0.9
+
+        assert self.steps_until_it_ends(tmp_path / "progress", now, lasting) is None
+
+    def test_it_is_the_mean_that_counts(self, tmp_path: Path, now: list[float]) -> None:
+        def lasting(number: int) -> float:
+            return 2.0 if number == 11 else 0.5
+
+        assert self.steps_until_it_ends(tmp_path / "progress", now, lasting) is None
+
+    def test_one_that_becomes_slow_is_given_up_later(
+        self, tmp_path: Path, now: list[float]
+    ) -> None:
+        def lasting(number: int) -> float:
+            return 0.5 if number < 31 else 2.0
+
+        # Twenty measured steps have saved ten seconds: ten more use them up, one more is too much.
+        ended = self.steps_until_it_ends(tmp_path / "progress", now, lasting)
+        assert ended == 1 + 10 + 20 + 11
+
+    def test_a_job_of_many_short_steps_is_given_up_too(
+        self, tmp_path: Path, now: list[float]
+    ) -> None:
+        rule = replace(self.RULE, give_up_above=0.01)
+        ended = self.steps_until_it_ends(tmp_path / "progress", now, lambda number: 0.02, rule)
+        assert ended is not None
+        assert 1 + 10 + 10 <= ended <= 50
+
+    def test_without_a_limit_none_is_given_up(self, tmp_path: Path, now: list[float]) -> None:
+        rule = replace(self.RULE, give_up_above=None)
+        path = tmp_path / "progress"
+        assert self.steps_until_it_ends(path, now, lambda number: 60.0, rule) is None

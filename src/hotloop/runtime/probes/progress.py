@@ -6,21 +6,35 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from hotloop.runtime.probes.clock import Numbers
 from hotloop.seams import Seams
-from hotloop.trial.spec import StopRule
 
 EVERY_SECONDS = 0.2
 WIDTH = 32
+LEAST_STEPS = 10
+"""Fewer do not show that a job is slow."""
+
+
+class Stop(Protocol):
+    """What a trial has to see; `StopRule`, or who knows better."""
+
+    @property
+    def warm_up(self) -> int: ...
+
+    @property
+    def give_up_above(self) -> float | None: ...
+
+    def satisfied(self, steps: int, seconds: float) -> bool:
+        """Asked after every step of any optimizer. Both are counted from the end of the first."""
 
 
 class ProgressProbe:
     def __init__(
         self,
         path: str,
-        stop: StopRule,
+        stop: Stop,
         deadline: float,
         optimizers: Numbers,
         enough: Callable[[], None],
@@ -36,6 +50,8 @@ class ProgressProbe:
         self._passes = 0
         self._first: float | None = None
         self._told = 0.0
+        self._warm: tuple[int, float] | None = None
+        """Where measuring began: steps made until then, and when."""
 
     def attach(self, seams: Seams) -> None:
         """After every other probe: reaching the last step ends the process."""
@@ -69,10 +85,21 @@ class ProgressProbe:
         if self._first is None:
             self._first = now
         steps = self.steps
+        over = now > self._deadline and steps >= 2
         if now - self._told >= EVERY_SECONDS:
             self._told = now
             os.pwrite(self._file, str(steps).encode().ljust(WIDTH), 0)
-        overdue = now > self._deadline and steps >= 2
-        if overdue or self._stop.satisfied(steps - 1, now - self._first):
+            over = over or self._is_slow(steps, now)
+        if over or self._stop.satisfied(steps - 1, now - self._first):
             os.pwrite(self._file, str(steps).encode().ljust(WIDTH), 0)
             self._enough()
+
+    def _is_slow(self, steps: int, now: float) -> bool:
+        """Asked a few times a second: a fast job must not pay for it at every step."""
+        limit = self._stop.give_up_above
+        if limit is None or steps <= self._stop.warm_up:
+            return False
+        if self._warm is None:
+            self._warm = steps, now
+        measured = steps - self._warm[0]
+        return measured >= LEAST_STEPS and now - self._warm[1] > limit * measured

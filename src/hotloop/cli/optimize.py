@@ -1,0 +1,179 @@
+"""`hotloop optimize`: an unmodified script in, a plan that is proven faster out, or a refusal."""
+
+from __future__ import annotations
+
+import argparse
+
+from hotloop.cli import common, resume
+from hotloop.cli import job as job_words
+
+TYPE_CHECKING = False  # see main
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hotloop.job import ScriptJob
+    from hotloop.study import Options, Study
+    from hotloop.watching import Outlook
+
+SUMMARY = "find what makes a script faster, and prove it"
+USAGE = "hotloop optimize [options] (SCRIPT | -m MODULE) [ARGS…]"
+DESCRIPTION = """\
+Runs a training script many times for a short while, unmodified, each time in a process of its own;
+tries the optimisations that could help by what was measured; keeps those that are proven faster and
+shown to leave the training alone; and writes them down as a plan, which `hotloop run` applies.
+What the script saves, renames or deletes meanwhile happens in scratch space.
+
+Exits with 0 also when nothing is to be won: that is a result.
+"""
+EFFECTS = ("same_math", "lower_precision", "changes_training")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--budget", type=common.duration, metavar="TIME", help="all runs together, such as 10m")
+    add("--steps", type=common.positive, metavar="N", help="measure N steps a run")
+    add("--only", metavar="NAMES", default="", help="try these alone, separated by commas")
+    add("--skip", metavar="NAMES", default="", help="do not try these, separated by commas")
+    add(
+        "--effect",
+        choices=EFFECTS,
+        default="lower_precision",
+        help="the most that may happen to the training (default: lower_precision)",
+    )
+    add("--objective", choices=("speed", "memory"), default="speed", help="(default: speed)")
+    add(
+        "--resume",
+        nargs="?",
+        const="",
+        metavar="STUDY",
+        help="go on with this study (default: the newest of this job)",
+    )
+    add("--dry-run", action="store_true", help="measure the script once and say what would be done")
+    add(
+        "--plan-out",
+        metavar="FILE",
+        default="hotloop.json",
+        help="write the plan here (default: hotloop.json)",
+    )
+    add("--quiet", action="store_true", help="say nothing until the end")
+    common.add_trial_arguments(parser)
+    job_words.add_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    return common.obeyed(arguments, _optimize)
+
+
+def _optimize(arguments: argparse.Namespace, received: list[int]) -> int:
+    from pathlib import Path
+
+    from hotloop import lock, study
+
+    options = _options(arguments)
+    job = common.job_of(arguments)
+    if received:
+        return common.interrupted(received)
+    resumed = resume.folder_of(arguments.resume)
+    base = resumed.parent if resumed else Path(arguments.study).absolute()
+    with lock.held(base):
+        if arguments.resume is None:
+            return _search(arguments, received, job, options, study.new_folder(base, job), None)
+        folder = resumed or study.latest(base, job)
+        earlier = study.load(folder / "study.json")
+        return _search(arguments, received, job, options, folder, earlier)
+
+
+def _search(
+    arguments: argparse.Namespace,
+    received: list[int],
+    job: ScriptJob,
+    options: Options,
+    folder: Path,
+    earlier: Study | None,
+) -> int:
+    from hotloop.cli.live_search import LiveSearch
+    from hotloop.optimize import optimize
+    from hotloop.trial.launch import ProcessLauncher
+
+    limit, dry = arguments.timeout, arguments.dry_run
+    launcher = ProcessLauncher()
+    quiet, output = arguments.quiet, arguments.show_output
+    with LiveSearch(job.target, options, received, quiet, output, says_outlook=not dry) as live:
+        record = common.until_stopped(
+            received,
+            lambda: optimize(job, options, limit, folder, launcher, live, dry, earlier),
+        )
+    if record is None:
+        again = resume.command(arguments, job, folder)
+        left = f" What was found so far is in {common.short(folder)}. To go on: {again}"
+        return common.interrupted(received, left)
+    if dry:
+        return _show_outlook(arguments, job, folder, record, live.outlook)
+    return _show(arguments, job, folder, record)
+
+
+def _options(arguments: argparse.Namespace) -> Options:
+    from hotloop.study import Options
+
+    return Options(
+        objective=arguments.objective,
+        effect=arguments.effect,
+        only=_names(arguments.only, "--only"),
+        skip=_names(arguments.skip, "--skip"),
+        steps=arguments.steps,
+        budget=arguments.budget,
+    )
+
+
+def _names(text: str, option: str) -> tuple[str, ...]:
+    from hotloop.errors import UsageError
+    from hotloop.levers.registry import LEVERS
+
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    for name in names:
+        if name not in LEVERS:
+            raise UsageError(
+                f"There is no optimisation {name} to give to {option}.",
+                f"Known are: {', '.join(LEVERS)}.",
+            )
+    return names
+
+
+def _show_outlook(
+    arguments: argparse.Namespace,
+    job: ScriptJob,
+    folder: Path,
+    record: Study,
+    outlook: Outlook | None,
+) -> int:
+    from rich.console import Console
+
+    from hotloop.errors import HotloopFailed
+    from hotloop.report.outlook_rows import outlook_rows
+    from hotloop.report.search_console import show_outlook
+
+    if outlook is None:
+        raise HotloopFailed("The search did not say what it would do.", "Please report it.")
+    again = resume.command(arguments, job, folder)
+    if arguments.json:
+        found = record.found
+        candidates, refused = (found.candidates, found.refused) if found else ((), ())
+        told = {"outlook": outlook, "candidates": candidates, "refused": refused}
+        common.print_json({**told, "study": str(folder / "study.json"), "next": again})
+        return 0
+    rows = outlook_rows(record, outlook.runs, outlook.seconds)
+    show_outlook(Console(), job.target, rows, [("to go on", again)])
+    return 0
+
+
+def _show(arguments: argparse.Namespace, job: ScriptJob, folder: Path, record: Study) -> int:
+    from pathlib import Path
+
+    from hotloop.cli import search_end
+
+    end = search_end.write(record, job, folder, Path(arguments.plan_out))
+    if arguments.json:
+        common.print_json(search_end.summary(record, end))
+    else:
+        search_end.show(record, job, end)
+    return 0

@@ -1,0 +1,72 @@
+"""`--resume`: the study that is meant, and the command that goes on with it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from hotloop.cli import common
+
+TYPE_CHECKING = False  # see main
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hotloop.job import ScriptJob
+
+FLAGS = ("--dry-run", "--quiet", "--json", "--show-output")
+"""Our options that take no value."""
+
+
+def spelled_out(words: list[str]) -> list[str]:
+    """`--resume` takes the next word only where that is a study: it may well be the script."""
+    at = 0
+    while at < len(words) and words[at].startswith("--") and words[at] != "--":
+        if words[at] == "--resume":
+            follows = words[at + 1 : at + 2]
+            named = follows if follows and _may_be_study(follows[0]) else []
+            words = [*words[:at], f"--resume={''.join(named)}", *words[at + 1 + len(named) :]]
+        takes_next = "=" not in words[at] and words[at] not in FLAGS
+        at += 2 if takes_next else 1
+    return words
+
+
+def _may_be_study(word: str) -> bool:
+    """Not a script, nor an option. A folder that is not there is a study that is missed."""
+    is_program = os.path.isfile(word) or os.path.exists(os.path.join(word, "__main__.py"))
+    return not (is_program or word.startswith("-") or word.endswith(".py"))
+
+
+def folder_of(named: str | None) -> Path | None:
+    """None where none is named: the newest is meant, or nothing is to be resumed."""
+    from pathlib import Path
+
+    from hotloop.errors import UsageError
+
+    if not named:
+        return None
+    folder = Path(named).absolute()
+    if not (folder / "study.json").is_file():
+        raise UsageError(
+            f"There is no study in {named}.", "Name its folder, or --resume the newest one."
+        )
+    return folder
+
+
+def command(arguments: argparse.Namespace, job: ScriptJob, folder: Path) -> str:
+    """The command that goes on where this one stopped, with the same options."""
+    import shlex
+
+    told = {
+        "--budget": f"{arguments.budget:g}s" if arguments.budget else "",
+        "--steps": str(arguments.steps or ""),
+        "--only": arguments.only,
+        "--skip": arguments.skip,
+        "--effect": arguments.effect if arguments.effect != "lower_precision" else "",
+        "--objective": arguments.objective if arguments.objective != "speed" else "",
+        "--plan-out": arguments.plan_out if arguments.plan_out != "hotloop.json" else "",
+        "--timeout": f"{arguments.timeout:g}s" if arguments.timeout != 600.0 else "",
+        "--python": arguments.python or "",
+    }
+    given = [word for option, value in told.items() if value for word in (option, value)]
+    words = ["hotloop", "optimize", "--resume", common.short(folder), *given]
+    return f"{shlex.join(words)} {common.command(job)}"

@@ -1,0 +1,86 @@
+"""How optimisations get along: which change each other's worth, and which exclude each other.
+
+Measured alone, an optimisation can lose and still belong in the best plan. The rules here say
+when it is worth measuring again, and nothing else: whether it then stays, only a trial decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hotloop.levers.registry import LEVERS
+from hotloop.plan import LeverSetting, Plan
+
+PARTNERS = frozenset(
+    frozenset(pair)
+    for pair in (
+        ("bf16", "compile"),
+        ("bf16", "channels_last"),
+        ("channels_last", "compile"),
+        ("fused_optimizer", "compile"),
+        ("fused_optimizer", "bf16"),
+    )
+)
+"""Pairs of which one may win only once the other is there.
+
+TF32 and bf16 are not among them. They interact the other way round: where bf16 computes the
+products, TF32 has none left, and which of the two is a passenger is for the proof to say.
+"""
+
+PACK = ("bf16", "channels_last", "compile")
+"""Which may all lose alone and win together."""
+
+
+def are_partners(one: str, other: str) -> bool:
+    """Whether accepting one is a reason to look at the other again.
+
+    bf16 adds a cast to every layer and wins nothing while the CPU cannot launch kernels fast
+    enough; compiling fuses the casts away. Channels last costs transpositions that compiling
+    removes and pays in convolutions of bf16. Once a compiled model leaves the CPU idle, it is the
+    optimizer's many small kernels that are waited for. And a loader hides behind a slow step as a
+    slow step hides behind a loader: whatever speeds up one side shows what the other is worth.
+    """
+    return "loader_workers" in (one, other) or frozenset((one, other)) in PARTNERS
+
+
+def names(plan: Plan) -> tuple[str, ...]:
+    return tuple(chosen.lever for chosen in plan.levers)
+
+
+def combined(plan: Plan, added: Iterable[LeverSetting]) -> Plan:
+    """The plan with these in it, in the order in which they have to be applied.
+
+    An optimisation occurs once. What conflicts with a new one makes room for it, and takes along
+    what requires it.
+    """
+    chosen = {setting.lever: setting for setting in plan.levers}
+    for setting in added:
+        for other in [name for name in chosen if _exclude(name, setting.lever)]:
+            chosen = _dropped(chosen, other)
+        chosen[setting.lever] = setting
+    return _ordered(chosen)
+
+
+def without(plan: Plan, lever: str) -> Plan:
+    """Less this one, and less what cannot be without it."""
+    return _ordered(_dropped({setting.lever: setting for setting in plan.levers}, lever))
+
+
+def missing(plan: Plan, lever: str) -> tuple[str, ...]:
+    """What it requires and the plan does not have."""
+    return tuple(name for name in LEVERS[lever].requires if name not in names(plan))
+
+
+def _exclude(one: str, other: str) -> bool:
+    return other in LEVERS[one].conflicts or one in LEVERS[other].conflicts
+
+
+def _dropped(chosen: dict[str, LeverSetting], lever: str) -> dict[str, LeverSetting]:
+    left = {name: setting for name, setting in chosen.items() if name != lever}
+    for name in [name for name in left if lever in LEVERS[name].requires]:
+        left = _dropped(left, name)
+    return left
+
+
+def _ordered(chosen: dict[str, LeverSetting]) -> Plan:
+    return Plan(tuple(chosen[name] for name in LEVERS if name in chosen))

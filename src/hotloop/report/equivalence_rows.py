@@ -1,0 +1,36 @@
+"""Whether a plan does the same training, and what that is known by, as plain rows."""
+
+from __future__ import annotations
+
+from hotloop.equivalence import Equivalence
+
+
+def verdict(found: Equivalence | None) -> str:
+    if found is None:
+        return "Nothing was compared: the plan is not shown to do the same training."
+    if found.same:
+        return f"Indistinguishable training over {found.steps} steps."
+    return "Not the same training."
+
+
+def facts(found: Equivalence) -> list[tuple[str, str]]:
+    """Label and text. Labels may repeat."""
+    rows = [("differs", reason) for reason in found.reasons]
+    rows.append(("looked at", f"{found.steps} steps, {_forced(found.forced)}"))
+    rows += [("compared", sentence) for sentence in found.compared]
+    if found.closeness is not None:
+        rows.append(("arithmetic", _closeness(found.closeness)))
+    rows += [("not compared", sentence) for sentence in found.not_compared]
+    return rows
+
+
+def _closeness(largest: float) -> str:
+    if largest < 1e-6:
+        return "not a bit differs that counts"
+    return f"the largest difference is {largest:.2g} of what would still pass"
+
+
+def _forced(count: int) -> str:
+    if not count:
+        return "none of them compared by arithmetic"
+    return f"{count} of them from the same weights, compared tensor by tensor"

@@ -1,0 +1,151 @@
+"""What a search came to, as numbers. Pure: everything here is computed from the study."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hotloop.compare import Comparison
+from hotloop.figures import PhaseShare, figures
+from hotloop.plan import Plan
+from hotloop.proof import Proof
+from hotloop.report.plan_words import key
+from hotloop.report.trial_rows import TIMED, peak
+from hotloop.study import Found, Options, Study
+from hotloop.trial.trial import State, Trial
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How a plan runs: means over the processes that were timed under it."""
+
+    step_seconds: float
+    epoch_seconds: float | None
+    memory: int | None
+    """Peak bytes, on the GPU where there is one."""
+    one_off_seconds: float
+    """At the most: later processes find what the first has compiled."""
+    phases: tuple[PhaseShare, ...]
+    screened: bool
+    """Measured in one process alone, which proves nothing."""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """An accepted optimisation, on top of those before it."""
+
+    lever: str
+    setting: dict[str, Any]
+    gain: Comparison | None
+    """Of its own: the plan against the plan without it."""
+    pace: Pace | None
+    """Of the plan up to here; None where that was never measured."""
+
+
+@dataclass(frozen=True)
+class Payback:
+    """When the time that the search took has been won back."""
+
+    steps: int
+    seconds: float
+    """Of training under the plan."""
+
+
+@dataclass(frozen=True)
+class SearchFigures:
+    before: Pace | None
+    after: Pace | None
+    """None without a plan."""
+    ladder: tuple[Rung, ...]
+    runs: int
+    seconds: float
+    """All trials together."""
+    payback: Payback | None
+
+
+def search_figures(study: Study) -> SearchFigures:
+    found = study.found or Found(Options())
+    timed = [each for each in map(_timed, study.trials) if each is not None]
+    before = _pace(timed, Plan())
+    after = _pace(timed, found.plan) if found.plan else None
+    seconds = sum(trial.seconds for trial in study.trials)
+    return SearchFigures(
+        before=before,
+        after=after,
+        ladder=_ladder(timed, found.plan, found.proof) if found.plan else (),
+        runs=len(study.trials),
+        seconds=seconds,
+        payback=_payback(seconds, before, after),
+    )
+
+
+@dataclass(frozen=True)
+class _Timed:
+    plan: frozenset[str]
+    proof: bool
+    pace: Pace
+
+
+def _timed(trial: Trial) -> _Timed | None:
+    complete = trial.state is State.COMPLETE and trial.purpose in TIMED
+    if not complete or trial.measurement is None:
+        return None
+    found = figures(trial.measurement)
+    if found is None:
+        return None
+    pace = Pace(
+        found.step.mean,
+        found.epoch_seconds,
+        peak(trial.measurement.memory),
+        found.one_off_seconds,
+        found.phases,
+        screened=True,
+    )
+    return _Timed(key(trial.plan), trial.purpose == "proof", pace)
+
+
+def _pace(timed: Sequence[_Timed], plan: Plan) -> Pace | None:
+    """By the proof, whose processes ran side by side, wherever it has measured this plan."""
+    of_plan = [each for each in timed if each.plan == key(plan)]
+    proven = [each.pace for each in of_plan if each.proof]
+    paces = proven or [each.pace for each in of_plan]
+    if not paces:
+        return None
+    epochs = [pace.epoch_seconds for pace in paces if pace.epoch_seconds is not None]
+    peaks = [pace.memory for pace in paces if pace.memory is not None]
+    middle = sorted(paces, key=lambda pace: pace.step_seconds)[len(paces) // 2]
+    return Pace(
+        # The mean that pairs are compared by: the steps then stand in the ratio that is claimed.
+        step_seconds=statistics.geometric_mean(pace.step_seconds for pace in paces),
+        epoch_seconds=statistics.geometric_mean(epochs) if epochs else None,
+        memory=round(statistics.median(peaks)) if peaks else None,
+        one_off_seconds=max(each.pace.one_off_seconds for each in of_plan),
+        phases=middle.phases,
+        screened=not proven,
+    )
+
+
+def _ladder(timed: Sequence[_Timed], plan: Plan, proof: Proof | None) -> tuple[Rung, ...]:
+    own = {one.lever: one.comparison for one in proof.contributions} if proof else {}
+    if proof and len(plan.levers) == 1:
+        own.setdefault(plan.levers[0].lever, proof.comparison)
+    return tuple(
+        Rung(
+            chosen.lever,
+            chosen.setting,
+            own.get(chosen.lever),
+            _pace(timed, Plan(plan.levers[: count + 1])),
+        )
+        for count, chosen in enumerate(plan.levers)
+    )
+
+
+def _payback(seconds: float, before: Pace | None, after: Pace | None) -> Payback | None:
+    if before is None or after is None or after.step_seconds >= before.step_seconds:
+        return None
+    won = before.step_seconds - after.step_seconds
+    steps = math.ceil((seconds + after.one_off_seconds) / won)
+    return Payback(steps, steps * after.step_seconds)

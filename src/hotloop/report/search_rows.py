@@ -1,0 +1,210 @@
+"""What `hotloop optimize` ends with, as plain rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hotloop.compare import Comparison
+from hotloop.figures import PhaseShare
+from hotloop.plan import LeverSetting
+from hotloop.report import equivalence_rows, units
+from hotloop.report.plan_words import NOTHING, setting_words
+from hotloop.report.profile_rows import NAMES
+from hotloop.report.search_figures import Pace, Rung, SearchFigures, search_figures
+from hotloop.report.trial_rows import Telling, TrialRow
+from hotloop.study import Found, Options, Refused, Soaked, Study
+from hotloop.timeline import Phase
+
+NOT_MEASURED = "–"
+SCREENED = "~"
+"""Before a figure that comes from one process alone."""
+
+
+@dataclass(frozen=True)
+class PhaseChange:
+    phase: str
+    name: str
+    before: float
+    """Seconds a step."""
+    after: float
+    text: str
+
+
+@dataclass(frozen=True)
+class LadderRow:
+    name: str
+    gain: str
+    """Its own."""
+    step: str
+    epoch: str
+    memory: str
+    length: float
+    """Of its bar: the step against the longest of the ladder. 0 where it was not measured."""
+
+
+@dataclass(frozen=True)
+class SearchRows:
+    headline: str
+    won: bool
+    phases: tuple[PhaseChange, ...]
+    ladder: tuple[LadderRow, ...]
+    screened: bool
+    """Whether a figure of the ladder comes from one process alone."""
+    tried: tuple[TrialRow, ...]
+    """The trials that searched, where nothing was won: otherwise the ladder tells more."""
+    facts: tuple[tuple[str, str], ...]
+    """Label and text, in the order they are shown. Labels may repeat."""
+
+
+def rows(study: Study) -> SearchRows:
+    found = study.found or Found(Options())
+    figures = search_figures(study)
+    won = found.plan is not None
+    ladder = _ladder(figures) if won else ()
+    return SearchRows(
+        headline=_headline(found, figures) if won else found.verdict,
+        won=won,
+        phases=_phases(figures.before, figures.after),
+        ladder=ladder,
+        screened=any(SCREENED in row.step for row in ladder),
+        tried=() if won else _tried(study, found.options.objective),
+        facts=(
+            *_refused(found),
+            *(equivalence_rows.facts(found.equivalence) if found.equivalence else ()),
+            *_soaked(found.soaked),
+            *_cost(figures),
+            *(("warning", warning) for warning in found.warnings),
+        ),
+    )
+
+
+def _headline(found: Found, figures: SearchFigures) -> str:
+    """Such as "2.71× faster [2.65, 2.77], indistinguishable training over 60 steps: …"."""
+    claims = []
+    if found.proof is not None:
+        better = "less memory" if found.options.objective == "memory" else "faster"
+        claims.append(f"{_interval(found.proof.comparison, better)}")
+    if found.equivalence is not None and found.equivalence.same:
+        claims.append(f"indistinguishable training over {found.equivalence.steps} steps")
+    changes = _changes(figures.before, figures.after, found.options.objective)
+    return ": ".join(part for part in (", ".join(claims), ", ".join(changes)) if part)
+
+
+def _changes(before: Pace | None, after: Pace | None, objective: str) -> list[str]:
+    if before is None or after is None:
+        return []
+    steps = units.seconds(before.step_seconds), units.seconds(after.step_seconds)
+    changes = [f"{steps[0]} → {steps[1]} a step"]
+    if before.epoch_seconds is not None and after.epoch_seconds is not None:
+        epochs = units.seconds(after.epoch_seconds), units.seconds(before.epoch_seconds)
+        changes.append(f"an epoch in {epochs[0]} instead of {epochs[1]}")
+    if objective == "memory" and before.memory is not None and after.memory is not None:
+        changes.insert(0, f"{units.size(before.memory)} → {units.size(after.memory)}")
+    return changes
+
+
+def _interval(comparison: Comparison, better: str = "") -> str:
+    ratio = f"{comparison.ratio:.2f}×{f' {better}' if better else ''}"
+    return f"{ratio} [{comparison.low:.2f}, {comparison.high:.2f}]"
+
+
+def _phases(before: Pace | None, after: Pace | None) -> tuple[PhaseChange, ...]:
+    if before is None:
+        return ()
+    then = _seconds(before.phases)
+    now = _seconds(after.phases) if after else {}
+    return tuple(
+        _phase(phase, then.get(phase, 0.0), now.get(phase, 0.0), after is not None)
+        for phase in Phase
+        if phase in then or phase in now
+    )
+
+
+def _seconds(phases: tuple[PhaseShare, ...]) -> dict[str, float]:
+    return {share.phase: share.seconds for share in phases}
+
+
+def _phase(phase: Phase, before: float, after: float, changed: bool) -> PhaseChange:
+    text = f"{units.seconds(before):>9}" + (f" → {units.seconds(after):>9}" if changed else "")
+    return PhaseChange(phase, NAMES[phase], before, after, text)
+
+
+def _ladder(figures: SearchFigures) -> tuple[LadderRow, ...]:
+    paces = [figures.before, *(rung.pace for rung in figures.ladder)]
+    longest = max((pace.step_seconds for pace in paces if pace), default=0.0)
+    return (
+        _rung(NOTHING, "", figures.before, longest),
+        *(_rung(f"+ {_name(rung)}", _gain(rung), rung.pace, longest) for rung in figures.ladder),
+    )
+
+
+def _name(rung: Rung) -> str:
+    return setting_words(LeverSetting(rung.lever, rung.setting))
+
+
+def _gain(rung: Rung) -> str:
+    if rung.gain is None:
+        return NOT_MEASURED
+    # Nothing to compare with: without it the job fails.
+    return _interval(rung.gain) if rung.gain.pairs else "needed"
+
+
+def _rung(name: str, gain: str, pace: Pace | None, longest: float) -> LadderRow:
+    if pace is None:
+        return LadderRow(name, gain, NOT_MEASURED, NOT_MEASURED, NOT_MEASURED, 0.0)
+    sign = SCREENED if pace.screened else ""
+    return LadderRow(
+        name,
+        gain,
+        f"{sign}{units.seconds(pace.step_seconds)}",
+        NOT_MEASURED if pace.epoch_seconds is None else sign + units.seconds(pace.epoch_seconds),
+        NOT_MEASURED if pace.memory is None else units.size(pace.memory),
+        pace.step_seconds / longest if longest else 0.0,
+    )
+
+
+def _tried(study: Study, objective: str) -> tuple[TrialRow, ...]:
+    telling = Telling(objective)
+    told = [(trial.purpose, telling.tell(trial)) for trial in study.trials]
+    return tuple(row for purpose, row in told if purpose in ("baseline", "screen"))
+
+
+def _refused(found: Found) -> list[tuple[str, str]]:
+    named = {one.lever for one in found.refused}
+    untried = found.climb.untried if found.climb else ()
+    return [
+        *(("refused", _refusal(one)) for one in found.refused if one.tried),
+        *(("not tried", f"{one.lever}: {one.reason}") for one in found.refused if not one.tried),
+        *(("not tried", f"{name}: no time left for it") for name in untried if name not in named),
+    ]
+
+
+def _refusal(one: Refused) -> str:
+    cost = f" (trying it took {units.seconds(one.cost)})" if one.cost else ""
+    return f"{one.lever}: {one.reason}{cost}"
+
+
+def _soaked(soaked: Soaked | None) -> list[tuple[str, str]]:
+    if soaked is None:
+        return []
+    facts = [] if soaked.passed else [("soak", f"failed: {soaked.reason}")]
+    if soaked.met:
+        facts.append(("soak", f"met {', '.join(soaked.met)}"))
+    if soaked.not_met:
+        facts.append(("soak", f"did not meet {', '.join(soaked.not_met)}"))
+    return facts
+
+
+def _cost(figures: SearchFigures) -> list[tuple[str, str]]:
+    runs = "1 run" if figures.runs == 1 else f"{figures.runs} runs"
+    facts = [("cost", f"{runs} of the script, {units.seconds(figures.seconds)}")]
+    after = figures.after
+    if after is not None and after.one_off_seconds > after.step_seconds:
+        once = f"up to {units.seconds(after.one_off_seconds)} once, before steps are steady"
+        facts.append(("warm-up", once))
+    if figures.payback is not None:
+        steps, seconds = figures.payback.steps, units.seconds(figures.payback.seconds)
+        facts.append(
+            ("payback", f"after {units.count(steps)} steps, which take {seconds} under the plan")
+        )
+    return facts

@@ -1,0 +1,133 @@
+"""The trials of a search as they come in: what was tried, how fast it was, what became of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from hotloop.compare import LEAST_GAIN
+from hotloop.figures import figures
+from hotloop.measurement import Memory
+from hotloop.plan import Plan
+from hotloop.report import units
+from hotloop.report.plan_words import NOTHING, beyond, key, plan_words, setting_words
+from hotloop.trial.trial import State, Trial
+
+TIMED = ("baseline", "screen", "proof")
+"""What trials are run for whose speed means something: others are watched too closely."""
+
+_FAILED = {
+    State.OUT_OF_MEMORY: "out of memory",
+    State.CRASHED: "crashed",
+    State.TIMED_OUT: "took too long",
+    State.INTERRUPTED: "interrupted",
+    State.NOT_APPLIED: "took no effect",
+    State.NOTHING_MEASURED: "nothing measured",
+}
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    number: int
+    words: str
+    value: str
+    """Time of a step, or memory; empty where it was not the point."""
+    ratio: str
+    """Against the job as it is."""
+    outcome: str
+    """"kept", "refused", what failed, or nothing to say."""
+    reason: str
+
+    @property
+    def ending(self) -> str:
+        return f"{self.outcome}: {self.reason}" if self.reason else self.outcome
+
+
+class Telling:
+    """Trials told in order. What was tried is said against what was the best until then."""
+
+    def __init__(self, objective: str = "speed") -> None:
+        self._objective = objective
+        self._baseline: float | None = None
+        self._best: float | None = None
+        self._best_plan = Plan()
+        self._whole = Plan()
+        self._rounds: Counter[frozenset[str]] = Counter()
+
+    def words(self, purpose: str, plan: Plan) -> str:
+        """Of the trial that comes next."""
+        if purpose == "baseline":
+            return NOTHING
+        if purpose == "screen":
+            return self._added(plan)
+        if purpose == "proof":
+            return f"proof {self._rounds[key(plan)] + 1}: {self._proven(plan)}"
+        what = NOTHING if plan.is_empty else "the plan"
+        return f"soak: {what}" if purpose == "soak" else f"examined: {purpose}, {what}"
+
+    def tell(self, trial: Trial) -> TrialRow:
+        words = self.words(trial.purpose, trial.plan)
+        value = value_of(trial, self._objective) if trial.purpose in TIMED else None
+        ratio = self._baseline / value if self._baseline and value else None
+        outcome, reason = self._outcome(trial, value)
+        self._remember(trial, value, outcome)
+        return TrialRow(
+            trial.number,
+            words,
+            "" if value is None else value_words(value, self._objective),
+            "" if ratio is None else f"{ratio:.2f}×",
+            outcome,
+            reason,
+        )
+
+    def _added(self, plan: Plan) -> str:
+        new = beyond(plan, self._best_plan)
+        if key(self._best_plan) < key(plan):
+            return f"+ {' + '.join(setting_words(chosen) for chosen in new)}"
+        return plan_words(plan)
+
+    def _proven(self, plan: Plan) -> str:
+        """A proof leaves out what the largest plan in it has."""
+        if plan.is_empty:
+            return NOTHING
+        left_out = beyond(self._whole, plan)
+        return f"without {', '.join(out.lever for out in left_out)}" if left_out else "the plan"
+
+    def _outcome(self, trial: Trial, value: float | None) -> tuple[str, str]:
+        if trial.state is not State.COMPLETE:
+            return _FAILED[trial.state], " ".join(trial.reason.split())
+        if trial.purpose != "screen" or value is None or self._best is None:
+            return "", ""
+        if self._best / value >= 1 + LEAST_GAIN:
+            return "kept", ""
+        return "refused", f"no gain over {value_words(self._best, self._objective)}"
+
+    def _remember(self, trial: Trial, value: float | None, outcome: str) -> None:
+        if trial.purpose == "proof":
+            self._rounds[key(trial.plan)] += 1
+            self._whole = max(self._whole, trial.plan, key=lambda plan: len(plan.levers))
+        if trial.purpose == "baseline":
+            self._baseline = self._best = value
+        if outcome == "kept":
+            self._best, self._best_plan = value, trial.plan
+
+
+def value_of(trial: Trial, objective: str) -> float | None:
+    """What is to become small: seconds a step, or bytes. None when it was not measured."""
+    if trial.state is not State.COMPLETE or trial.measurement is None:
+        return None
+    if objective == "memory":
+        return peak(trial.measurement.memory)
+    found = figures(trial.measurement)
+    return found.step.mean if found else None
+
+
+def value_words(value: float, objective: str) -> str:
+    return units.size(round(value)) if objective == "memory" else units.seconds(value)
+
+
+def peak(memory: Memory) -> int | None:
+    """The GPU's where there is one: it is what a job runs out of."""
+    return (
+        memory.host_peak if memory.device_peak_allocated is None else memory.device_peak_allocated
+    )

@@ -1,0 +1,159 @@
+"""Chance taken out of an examined trial, the same way for the job and for the job under a plan.
+
+Seeds are fixed, also for scripts that set none. What a dataset draws depends on the samples that
+are asked for, not on the process that loads them. Dropout is off: compiled code draws other masks
+than eager code from the same seed, and neither is wrong.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from hotloop.runtime.imports import when_imported
+
+SEED = 20_071
+DROPOUTS = (
+    "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+    "alpha_dropout",
+    "feature_alpha_dropout",
+)
+
+
+def pin(torch: Any, offset: int, eager_random: bool) -> None:
+    """`offset` is added to every seed, for a run that differs by chance alone."""
+    seed = SEED + offset
+    torch.manual_seed(seed)
+    random.seed(seed)
+    when_imported("numpy", lambda numpy: _pin_numpy(numpy, seed, offset))
+    if offset:
+        _shift_seeds(torch, "manual_seed", offset)
+        _shift_seeds(random, "seed", offset)
+    _pin_datasets(torch, offset)
+    _switch_dropout_off(torch.nn.functional)
+    if eager_random:
+        import torch._inductor.config as inductor
+
+        inductor.fallback_random = True
+
+
+def state(torch: Any) -> dict[str, Any]:
+    """Of every generator the script may draw from."""
+    now: dict[str, Any] = {"torch": torch.get_rng_state(), "python": random.getstate()}
+    if torch.cuda.is_initialized():
+        now["cuda"] = torch.cuda.get_rng_state()
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and hasattr(numpy, "random"):
+        now["numpy"] = numpy.random.get_state()
+    return now
+
+
+def restore(torch: Any, was: dict[str, Any]) -> None:
+    torch.set_rng_state(was["torch"])
+    random.setstate(was["python"])
+    if "cuda" in was:
+        torch.cuda.set_rng_state(was["cuda"])
+    if "numpy" in was:
+        sys.modules["numpy"].random.set_state(was["numpy"])
+
+
+def drawn(torch: Any) -> tuple[bytes, bytes]:
+    """Changes when a random number is drawn on the CPU or on the GPU."""
+    cuda = torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None
+    return _bytes(torch.get_rng_state()), _bytes(cuda)
+
+
+def _bytes(state: Any) -> bytes:
+    return b"" if state is None else bytes(state.tolist())
+
+
+def _pin_numpy(numpy: Any, seed: int, offset: int) -> None:
+    numpy.random.seed(seed)
+    unseeded = numpy.random.default_rng
+
+    @functools.wraps(unseeded)
+    def default_rng(given: Any = None) -> Any:
+        if isinstance(given, int):
+            return unseeded(given + offset)
+        return unseeded(seed if given is None else given)
+
+    numpy.random.default_rng = default_rng
+    if offset:
+        _shift_seeds(numpy.random, "seed", offset)
+
+
+def _shift_seeds(owner: Any, name: str, offset: int) -> None:
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def seed(*args: Any, **kwargs: Any) -> Any:
+        shifted = (args[0] + offset, *args[1:]) if args and isinstance(args[0], int) else args
+        return original(*shifted, **kwargs)
+
+    setattr(owner, name, seed)
+
+
+def _pin_datasets(torch: Any, offset: int) -> None:
+    """Workers are forked off this process, and fetch in the same way."""
+    fetcher = torch.utils.data._utils.fetch._MapDatasetFetcher
+    original = fetcher.fetch
+
+    def fetch(self: Any, index: Any) -> Any:
+        with _seeded_by(torch, zlib.crc32(repr(index).encode()) + offset):
+            return original(self, index)
+
+    fetcher.fetch = fetch
+
+
+@contextmanager
+def _seeded_by(torch: Any, seed: int) -> Iterator[None]:
+    """What is drawn inside depends on the seed alone, and leaves no trace outside."""
+    numpy = sys.modules.get("numpy")
+    before = torch.get_rng_state(), random.getstate()
+    of_numpy = numpy.random.get_state() if numpy is not None else None
+    torch.default_generator.manual_seed(seed)
+    random._inst.seed(seed)
+    if numpy is not None:
+        numpy.random.mtrand._rand.seed(seed % 2**32)
+    try:
+        yield
+    finally:
+        torch.set_rng_state(before[0])
+        random.setstate(before[1])
+        if numpy is not None:
+            numpy.random.set_state(of_numpy)
+
+
+def _switch_dropout_off(functional: Any) -> None:
+    for name in DROPOUTS:
+        if hasattr(functional, name):
+            setattr(functional, name, _without_dropping(getattr(functional, name)))
+    attention = functional.scaled_dot_product_attention
+
+    def scaled_dot_product_attention(
+        query: Any,
+        key: Any,
+        value: Any,
+        attn_mask: Any = None,
+        dropout_p: float = 0.0,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        return attention(query, key, value, attn_mask, 0.0, *args, **kwargs)
+
+    functional.scaled_dot_product_attention = scaled_dot_product_attention
+
+
+def _without_dropping(original: Callable[..., Any]) -> Callable[..., Any]:
+    def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+        return original(input, p, False, inplace)
+
+    return dropout

@@ -1,0 +1,125 @@
+"""What the training consists of: its batches, its steps and the settings of every step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hotloop.evidence import Given, SettingSeen, StepSeen, Structure
+from hotloop.runtime.exam.checksums import checksum
+from hotloop.runtime.probes import samples
+from hotloop.runtime.probes.clock import Numbers
+from hotloop.seams import Seams
+
+# How an optimizer computes its update, which is for a plan to choose, not what it computes.
+IMPLEMENTATION = frozenset({"params", "fused", "foreach", "capturable", "differentiable"})
+LOOKS = 32
+"""Parameters of which one element is looked at, to see whether a step changes anything."""
+
+
+class StructureProbe:
+    """Tells `stepped(optimizer, number)` of every step, also of one that a scaler skipped."""
+
+    def __init__(
+        self, torch: Any, numbers: dict[str, Numbers], stepped: Callable[[Any, int], None]
+    ) -> None:
+        self.structure = Structure()
+        self._torch = torch
+        self._numbers = numbers
+        self._stepped = stepped
+        self._settings: dict[tuple[int, int], dict[str, str]] = {}
+        self._before: list[Any] = []
+        self._passes = self._clips = 0
+        self._inside_model = False
+        self._scaled: list[bool] = []
+        """For every scaler's step that is going on: whether an optimizer has stepped in it."""
+
+    def attach(self, seams: Seams) -> None:
+        seams.batch.after.append(self._batch)
+        seams.model.before.append(self._call)
+        seams.model.after.append(self._called)
+        seams.backward.after.append(self._differentiated)
+        seams.grad.after.append(self._differentiated)
+        seams.clip.after.append(self._clipped)
+        seams.scaler_step.before.append(self._scaler_steps)
+        seams.scaler_step.after.append(self._scaler_stepped)
+        seams.step.before.append(self._steps)
+        seams.step.after.append(self._has_stepped)
+
+    @property
+    def steps(self) -> int:
+        return len(self.structure.steps)
+
+    def _batch(self, args: tuple[Any, ...], batch: Any, began: int) -> None:
+        if batch is not None:
+            self._give(f"loader {getattr(args[0], '_hotloop_loader', 0)}", batch)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._inside_model = True
+        if self._torch.is_grad_enabled():
+            number = self._numbers["model"].of(args[0])
+            self._give(f"model {number}", [*args[1:], *kwargs.values()])
+
+    def _called(self, args: tuple[Any, ...], result: Any, began: int) -> None:
+        self._inside_model = False
+
+    def _give(self, stream: str, what: Any) -> None:
+        given = Given(stream, self.steps, samples.count(what), checksum(self._torch, what))
+        self.structure.given.append(given)
+
+    def _differentiated(self, args: Any, result: Any, began: int) -> None:
+        """Passes of the job itself: not inside a model, where torch compiles or recomputes."""
+        if not self._inside_model and self._torch._C._current_graph_task_id() == -1:
+            self._passes += 1
+
+    def _clipped(self, args: Any, result: Any, began: int) -> None:
+        self._clips += 1
+
+    def _scaler_steps(self, args: Any, kwargs: Any) -> None:
+        self._scaled.append(False)
+
+    def _scaler_stepped(self, args: Any, result: Any, began: int) -> None:
+        if not self._scaled.pop():
+            self._note(args[1], taken=False, moved=False)
+
+    def _steps(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._before = self._sample(args[0])
+
+    def _has_stepped(self, args: tuple[Any, ...], result: Any, began: int) -> None:
+        optimizer = args[0]
+        self._scaled = [True] * len(self._scaled)
+        moved = self._sample(optimizer) != self._before
+        # A fused kernel is handed what the scaler found, and skips the step by itself.
+        overflow = getattr(optimizer, "found_inf", None)
+        self._note(optimizer, taken=not (overflow is not None and float(overflow)), moved=moved)
+
+    def _note(self, optimizer: Any, taken: bool, moved: bool) -> None:
+        number = self._numbers["optimizer"].of(optimizer)
+        self._note_settings(optimizer, number)
+        self.structure.steps.append(StepSeen(number, taken, moved, self._passes, self._clips))
+        self._passes = self._clips = 0
+        self._stepped(optimizer, number)
+
+    def _note_settings(self, optimizer: Any, number: int) -> None:
+        for place, group in enumerate(optimizer.param_groups):
+            known = self._settings.setdefault((number, place), {})
+            now = {name: _text(value) for name, value in group.items()}
+            now["parameters"] = str(len(group["params"]))
+            for name in sorted(now.keys() - IMPLEMENTATION):
+                if known.get(name) != now[name]:
+                    known[name] = now[name]
+                    seen = SettingSeen(self.steps, number, place, name, now[name])
+                    self.structure.settings.append(seen)
+
+    def _sample(self, optimizer: Any) -> list[Any]:
+        """One element of each of some parameters, as numbers."""
+        every = [p for group in optimizer.param_groups for p in group["params"] if p.numel()]
+        some = every[:: len(every) // LOOKS + 1]
+        return [p.detach().flatten()[p.numel() // 2].item() for p in some]
+
+
+def _text(value: Any) -> str:
+    """The same for a number and for a tensor that holds it."""
+    if hasattr(value, "item") and getattr(value, "numel", lambda: 1)() == 1:
+        value = value.item()
+    return repr(value) if not isinstance(value, list) else str(len(value))

@@ -1,0 +1,219 @@
+"""One step at a time from the reference's own weights: how far do gradients and updates differ?
+
+Two trainings that round differently drift apart, so that after some steps nothing can be said of
+their weights. Therefore the reference saves what a step depends on, the others load it, take that
+one step, and compare what came out of it, tensor by tensor.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import weakref
+from pathlib import Path
+from typing import Any
+
+from hotloop.evidence import Difference
+from hotloop.runtime.exam import randomness
+
+
+class Teacher:
+    def __init__(self, torch: Any, folder: Path, is_reference: bool, points: int) -> None:
+        self.differences: list[Difference] = []
+        self.forced: list[int] = []
+        self.problem = ""
+        self._torch = torch
+        self._folder = folder
+        self._is_reference = is_reference
+        self._points = points
+        self._optimizers: dict[int, weakref.ref[Any]] = {}
+        self._names: dict[int, str] = {}
+        self._saved = {int(path.stem.split("-")[1]) for path in folder.glob("step-*-before.pt")}
+        self._start: dict[str, Any] = {}
+        """The stepping parameters before the step that is being compared."""
+
+    def meet(self, number: int, optimizer: Any) -> None:
+        self._optimizers.setdefault(number, weakref.ref(optimizer))
+
+    def has(self, step: int) -> bool:
+        """Whether the reference has saved what this step begins from."""
+        return step in self._saved
+
+    def begin(self, step: int, roots: list[Any]) -> None:
+        """Before a step that is to be compared: the reference saves, the others load."""
+        if self.problem:
+            return
+        try:
+            tensors = self._tensors(roots)
+            if self._is_reference:
+                self._save(step, tensors)
+            else:
+                self._load(step, tensors)
+            self._start = {name: t.detach().clone() for name, t in tensors.items()}
+        except Exception as error:  # whatever a script's own classes do with it
+            self.problem = f"step {step + 1} could not begin from the reference's weights: {error}"
+
+    def end(self, step: int, number: int) -> None:
+        """After such a step, or another of the same round of optimizers."""
+        if self.problem:
+            return
+        try:
+            made = self._outcome(number)
+            if self._is_reference:
+                self._torch.save(made, self._file(step, "after"))
+            else:
+                self._compare(step, made)
+            self.forced.append(step)
+        except Exception as error:
+            self.problem = f"step {step + 1} could not be compared: {error}"
+
+    def _save(self, step: int, tensors: dict[str, Any]) -> None:
+        saved = {
+            "tensors": {name: t.detach() for name, t in tensors.items()},
+            "gradients": {n: t.grad for n, t in tensors.items() if t.grad is not None},
+            "states": {
+                name: state
+                for optimizer in self._living().values()
+                for name, state in self._states(optimizer).items()
+            },
+            "random": randomness.state(self._torch),
+        }
+        self._require_space(saved)
+        self._torch.save(saved, self._file(step, "before"))
+
+    def _load(self, step: int, tensors: dict[str, Any]) -> None:
+        torch = self._torch
+        saved = torch.load(self._file(step, "before"), map_location="cpu", weights_only=False)
+        if saved["tensors"].keys() != tensors.keys():
+            odd = sorted(saved["tensors"].keys() ^ tensors.keys())
+            raise ValueError(f"it has other weights than the reference, such as {odd[0]}")
+        with torch.no_grad():
+            for name, tensor in tensors.items():
+                tensor.copy_(saved["tensors"][name])
+                _set_gradient(tensor, saved["gradients"].get(name))
+        for optimizer in self._living().values():
+            for parameter in _parameters(optimizer):
+                state = saved["states"].get(self._name(parameter))
+                if state:
+                    _restore(torch, optimizer.state[parameter], state, parameter)
+        randomness.restore(torch, saved["random"])
+
+    def _outcome(self, number: int) -> dict[str, dict[str, Any]]:
+        """Gradients after the step: by then clipped, unscaled, and made by a closure if any."""
+        optimizer = self._living()[number]
+        gradients, updates = {}, {}
+        for parameter in _parameters(optimizer):
+            name = self._name(parameter)
+            if name in self._start:
+                if parameter.grad is not None:
+                    gradients[name] = parameter.grad.detach().clone()
+                updates[name] = parameter.detach() - self._start[name]
+        return {"gradient": gradients, "update": updates}
+
+    def _compare(self, step: int, made: dict[str, dict[str, Any]]) -> None:
+        path = self._file(step, "after")
+        reference = self._torch.load(path, map_location="cpu", weights_only=True)
+        for quantity, expected in reference.items():
+            for name, wanted in expected.items():
+                found = made[quantity].get(name)
+                ulp = self._ulp(wanted if quantity == "gradient" else self._start[name])
+                self.differences.append(
+                    _difference(self._torch, step, quantity, name, wanted, found, ulp)
+                )
+
+    def _ulp(self, tensor: Any) -> float:
+        if not tensor.is_floating_point():
+            return 0.0
+        return float(self._torch.finfo(tensor.dtype).eps * _norm(tensor))
+
+    def _tensors(self, roots: list[Any]) -> dict[str, Any]:
+        """What a step depends on: the weights and buffers of models, and what optimizers train."""
+        found: dict[str, Any] = {}
+        self._names.clear()
+        for place, root in enumerate(roots):
+            for name, tensor in [*root.named_parameters(), *root.named_buffers()]:
+                self._add(found, f"model {place}: {name}", tensor)
+        for number, optimizer in sorted(self._living().items()):
+            for place, parameter in enumerate(_parameters(optimizer)):
+                self._add(found, f"optimizer {number}: parameter {place}", parameter)
+        return found
+
+    def _add(self, found: dict[str, Any], name: str, tensor: Any) -> None:
+        if id(tensor) not in self._names and tensor.layout is self._torch.strided:
+            self._names[id(tensor)] = name
+            found[name] = tensor
+
+    def _name(self, parameter: Any) -> str:
+        return self._names.get(id(parameter), "")
+
+    def _states(self, optimizer: Any) -> dict[str, dict[str, Any]]:
+        return {
+            self._name(parameter): dict(optimizer.state[parameter])
+            for parameter in _parameters(optimizer)
+            if parameter in optimizer.state
+        }
+
+    def _living(self) -> dict[int, Any]:
+        alive = {number: known() for number, known in self._optimizers.items()}
+        return {number: optimizer for number, optimizer in alive.items() if optimizer is not None}
+
+    def _file(self, step: int, when: str) -> Path:
+        return self._folder / f"step-{step}-{when}.pt"
+
+    def _require_space(self, saved: dict[str, Any]) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        # What is still to come: as much before each step, and gradients and updates after it.
+        needed = 2 * _bytes(self._torch, saved) * (self._points - len(self.forced))
+        if needed > 0.8 * shutil.disk_usage(self._folder).free:
+            raise OSError(f"{needed / 2**30:.0f} GiB of disk space are needed in {self._folder}")
+
+
+def _difference(
+    torch: Any, step: int, quantity: str, name: str, wanted: Any, found: Any, ulp: float
+) -> Difference:
+    reference = _norm(wanted)
+    if found is None:
+        return Difference(step, quantity, name, reference, None, 0.0, ulp)
+    one = wanted.to(found.device, torch.float64).flatten()
+    other = found.to(torch.float64).flatten()
+    difference = _norm(other - one)
+    along = float(one @ other) / reference**2 if reference else 1.0
+    if not math.isfinite(difference):
+        return Difference(step, quantity, name, reference, None, 0.0, ulp)
+    return Difference(step, quantity, name, reference, difference, along, ulp)
+
+
+def _norm(tensor: Any) -> float:
+    return float(tensor.detach().double().norm())
+
+
+def _parameters(optimizer: Any) -> list[Any]:
+    return [p for group in optimizer.param_groups for p in group["params"]]
+
+
+def _set_gradient(tensor: Any, saved: Any) -> None:
+    if saved is None or tensor.grad is None:
+        tensor.grad = None if saved is None else saved.to(tensor.device, tensor.dtype)
+    else:
+        tensor.grad.copy_(saved)
+
+
+def _restore(torch: Any, state: dict[str, Any], saved: dict[str, Any], parameter: Any) -> None:
+    """In place where possible: fused kernels and captured graphs know the addresses."""
+    for key, value in saved.items():
+        now: Any = state.get(key)
+        if torch.is_tensor(now) and torch.is_tensor(value) and now.shape == value.shape:
+            now.copy_(value)
+        elif torch.is_tensor(value) and value.shape == parameter.shape:
+            state[key] = value.to(parameter.device)
+        elif torch.is_tensor(now) and isinstance(value, int | float):
+            now.fill_(value)
+        elif not torch.is_tensor(now):
+            state[key] = value
+
+
+def _bytes(torch: Any, value: Any) -> int:
+    if torch.is_tensor(value):
+        return int(value.numel() * value.element_size())
+    parts = value.values() if isinstance(value, dict) else value
+    return sum(_bytes(torch, part) for part in parts) if isinstance(value, dict | list) else 0

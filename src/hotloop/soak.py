@@ -1,0 +1,125 @@
+"""Whether a plan survives what a long training meets, and leaves checkpoints that anybody can use.
+
+Three runs: the plain job, which leaves its state; the job under the plan, which goes on from there
+and leaves its own; and the plain job again, which goes on from that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from hotloop.evidence import SoakSeen
+from hotloop.plan import Plan
+from hotloop.study import Soaked
+from hotloop.trial.outcome import steps_made
+from hotloop.trial.spec import Soak
+from hotloop.trial.trial import State, Trial
+
+BATCHES = 8
+"""More than the steps it takes to find the models, so that a pass has some to spare."""
+PASSES = 2
+PURPOSE = "soak"
+
+SHORT = "the last, short batch"
+SECOND = "a second epoch"
+EVALUATION = "evaluation"
+THERE = "a checkpoint of the plain job loaded under the plan"
+BACK = "a checkpoint of the plan loaded in the plain job"
+CUT = "shortened epochs, which the plain job does not bear"
+
+Run = Callable[[Plan, Soak, str], Trial]
+"""Runs one trial: under this plan, with this to meet, for this purpose."""
+
+
+def soak(plan: Plan, run: Run, folder: Path) -> Soaked:
+    """`folder`: the study's own, where states lie for as long as it takes."""
+    states = folder / "soak-plain.pt", folder / "soak-planned.pt"
+    try:
+        return _soak(plan, run, *map(str, states))
+    finally:
+        for state in states:
+            state.unlink(missing_ok=True)
+
+
+def _soak(plan: Plan, run: Run, plain_state: str, planned_state: str) -> Soaked:
+    order = Soak(BATCHES, PASSES, load="", save=plain_state)
+    plain = run(Plan(), order, PURPOSE)
+    if plain.state not in (State.COMPLETE, State.INTERRUPTED):
+        order = replace(order, batches=0)
+        plain = run(Plan(), order, PURPOSE)
+    if plain.state is not State.COMPLETE:
+        return Soaked(False, f"the plain job does not bear a soak: {_clause(plain.reason)}")
+    before = _seen(plain)
+    load = plain_state if before.saved else ""
+    planned = run(plan, replace(order, load=load, save=planned_state), PURPOSE)
+    reason = _why_not(planned, plain)
+    after = _seen(planned)
+    back = SoakSeen()
+    if after.saved and not reason:
+        last = run(Plan(), replace(order, load=planned_state, save=""), PURPOSE)
+        reason, back = _why_not_back(last, planned), _seen(last)
+    met, not_met = _met(after, back)
+    if not order.batches:
+        not_met += (CUT,)
+    if before.problem:
+        not_met += (f"a checkpoint at all ({before.problem})",)
+    return Soaked(not reason, reason, met, not_met)
+
+
+def _why_not(planned: Trial, plain: Trial) -> str:
+    if planned.state is not State.COMPLETE:
+        return f"under the plan: {_clause(planned.reason)}"
+    if _not_finite(planned) and not _not_finite(plain):
+        return "under the plan a loss is no longer finite"
+    seen, before = _seen(planned), _seen(plain)
+    if seen.problem:
+        return f"under the plan: {seen.problem}"
+    if before.saved and not seen.loaded and _steps(planned) < _steps(plain):
+        return f"under the plan it did not come as far as the plain job, {_steps(plain)} steps"
+    if before.short_batch and seen.passes >= PASSES and not seen.short_batch:
+        return "under the plan the last, short batch is not trained on"
+    if before.saved and not seen.saved:
+        return "under the plan there is no state to save"
+    return ""
+
+
+def _why_not_back(last: Trial, planned: Trial) -> str:
+    if last.state is not State.COMPLETE:
+        return f"the plain job does not go on from the plan's state: {_clause(last.reason)}"
+    if problem := _seen(last).problem:
+        return f"the plain job does not take the plan's state: {problem}"
+    if _seen(planned).loaded and not _seen(last).loaded:
+        return "the plain job did not come to load the plan's state"
+    return ""
+
+
+def _met(planned: SoakSeen, back: SoakSeen) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the plan came through, and what the script was not seen to have."""
+    all_of_it = {
+        SHORT: planned.short_batch,
+        SECOND: planned.passes >= PASSES,
+        EVALUATION: planned.evaluation,
+        THERE: planned.loaded,
+        BACK: back.loaded,
+    }
+    met = tuple(what for what, was in all_of_it.items() if was)
+    return met, tuple(what for what in all_of_it if what not in met)
+
+
+def _seen(trial: Trial) -> SoakSeen:
+    return trial.soak or SoakSeen()
+
+
+def _not_finite(trial: Trial) -> bool:
+    return trial.measurement is not None and trial.measurement.losses.not_finite > 0
+
+
+def _steps(trial: Trial) -> int:
+    return steps_made(trial.measurement) if trial.measurement else 0
+
+
+def _clause(sentence: str) -> str:
+    """To stand after a colon."""
+    return sentence[:1].lower() + sentence[1:].rstrip(".")

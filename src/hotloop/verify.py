@@ -1,0 +1,38 @@
+"""`hotloop verify`: does a plan do the same training, over as many steps as one likes?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hotloop import machine, study
+from hotloop.examine import Examiner
+from hotloop.job import ScriptJob
+from hotloop.measured import measured
+from hotloop.plan import Plan
+from hotloop.study import Found, Options, Study
+from hotloop.trial.launch import Launcher
+from hotloop.watching import Audience
+from hotloop.workshop import Granted, Workshop
+
+
+def verify(
+    job: ScriptJob,
+    plan: Plan,
+    steps: int,
+    limit_seconds: float,
+    folder: Path,
+    launcher: Launcher,
+    audience: Audience,
+) -> Study:
+    options = Options(steps=steps)
+    record = study.begin("verify", job, machine.describe(), Found(options))
+    granted = Granted(limit_seconds, None, 5)
+    workshop = Workshop(job, record, granted, folder, launcher, audience)
+    measurement, _ = measured(workshop.baseline(), job, folder)
+    examiner = Examiner(workshop, measurement, steps)
+    try:
+        equivalence = examiner.examine(plan)
+    finally:
+        examiner.close()
+    workshop.note(Found(options, equivalence=equivalence, plan=plan))
+    return workshop.record

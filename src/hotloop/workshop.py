@@ -1,0 +1,187 @@
+"""Where the trials of a search are run: recorded one by one, within a budget, and replayed.
+
+A search decides by its trials alone. So one that was stopped, however roughly, goes on by being
+made again: as long as the trials it asks for have been run before, their results are handed out.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hotloop import study
+from hotloop.figures import Figures, figures
+from hotloop.job import ScriptJob
+from hotloop.plan import Plan
+from hotloop.search import BudgetSpent, Score
+from hotloop.study import Found, Study
+from hotloop.trial.launch import Launcher, Order
+from hotloop.trial.spec import Exam, Soak, StopRule
+from hotloop.trial.trial import State, Trial
+from hotloop.watching import Audience
+
+SECONDS = 3.0
+"""Of measured steps: much less than it takes to start a process would not be worth starting it."""
+MOST_SECONDS = 40.0
+FEWEST, LEAST, MOST = 8, 24, 500
+"""Steps: of a slow job, of any other, and of a very quick one."""
+
+
+@dataclass(frozen=True)
+class Granted:
+    """What a trial may take."""
+
+    limit: float
+    """Seconds a single trial."""
+    budget: float | None
+    """Seconds all of them together."""
+    steps: int | None
+    """Measured steps a trial, where the user has said so."""
+
+
+class Workshop:
+    def __init__(
+        self,
+        job: ScriptJob,
+        record: Study,
+        granted: Granted,
+        folder: Path,
+        launcher: Launcher,
+        audience: Audience,
+        earlier: tuple[Trial, ...] = (),
+    ) -> None:
+        self.record = record
+        self.folder = folder
+        self.job = job
+        self._granted = granted
+        self._launcher = launcher
+        self._audience = audience
+        self._earlier = [trial for trial in earlier if trial.state is not State.INTERRUPTED]
+        self._objective = record.found.options.objective if record.found else "speed"
+        self._stop = first_look(granted.steps)
+        self._kept_back = 0.0
+        self._screened: dict[str, Score] = {}
+
+    @property
+    def spent(self) -> float:
+        """Of trials alone: the same however often the search was stopped."""
+        return sum(trial.seconds for trial in self.record.trials)
+
+    @property
+    def budget(self) -> float | None:
+        return self._granted.budget
+
+    def measure_by(self, baseline: Figures) -> None:
+        """From here on every trial measures the same number of steps."""
+        steps = self._granted.steps or steps_for(baseline.step.p50)
+        self._stop = StopRule(steps=steps, max_seconds=MOST_SECONDS)
+
+    def keep_back(self, seconds: float) -> None:
+        """What of the budget is left for later."""
+        self._kept_back = seconds
+
+    def note(self, found: Found) -> None:
+        self.record = replace(self.record, found=found)
+        study.save(self.record, self.folder)
+
+    def baseline(self) -> Trial:
+        return self.run(Plan(), "baseline", self._stop)
+
+    def measure(self, plan: Plan, purpose: str, give_up_above: float | None = None) -> Score:
+        """A plan that was screened before need not be again."""
+        key = repr(plan.levers)
+        if purpose == "screen" and key in self._screened:
+            return self._screened[key]
+        is_speed = self._objective == "speed"
+        stop = replace(self._stop, give_up_above=give_up_above if is_speed else None)
+        score = score_of(self.run(plan, purpose, stop), self._objective)
+        if purpose == "screen":
+            self._screened[key] = score
+        return score
+
+    def soaked(self, plan: Plan, soak: Soak, purpose: str) -> Trial:
+        return self.run(plan, purpose, self._stop, soak=soak)
+
+    def examined(self, plan: Plan, exam: Exam, purpose: str) -> Trial:
+        # The examination ends by itself; this only keeps the clock from ending it before.
+        stop = StopRule(warm_up=0, steps=exam.steps + 1)
+        return self.run(plan, purpose, stop, exam=exam)
+
+    def run(
+        self,
+        plan: Plan,
+        purpose: str,
+        stop: StopRule,
+        exam: Exam | None = None,
+        soak: Soak | None = None,
+    ) -> Trial:
+        trial = self._replayed(plan, purpose, exam)
+        if trial is None:
+            trial = self._launched(plan, purpose, stop, exam, soak)
+        if trial.state is State.INTERRUPTED:
+            raise KeyboardInterrupt
+        self.record = self.record.with_trial(trial)
+        study.save(self.record, self.folder)
+        self._audience.ended(trial, self.record)
+        return trial
+
+    def _replayed(self, plan: Plan, purpose: str, exam: Exam | None) -> Trial | None:
+        """In the order they were run, so that the third of three equal ones is again the third.
+
+        Examined trials belong to the weights they were compared with, and are nothing without.
+        """
+        if exam is not None and not Path(exam.folder).is_dir():
+            return None
+        for place, trial in enumerate(self._earlier):
+            if trial.purpose == purpose and trial.plan.levers == plan.levers:
+                del self._earlier[place]
+                return replace(trial, number=len(self.record.trials) + 1)
+        return None
+
+    def _launched(
+        self, plan: Plan, purpose: str, stop: StopRule, exam: Exam | None, soak: Soak | None
+    ) -> Trial:
+        limit = self._granted.limit
+        if self.budget is not None:
+            left = self.budget - self._kept_back - self.spent
+            if self.record.trials and left < self.record.trials[0].seconds:
+                raise BudgetSpent
+            limit = min(limit, left)
+        if exam is not None and exam.is_reference:
+            shutil.rmtree(exam.folder, ignore_errors=True)  # of one that was killed
+        number = len(self.record.trials) + 1
+        folder = self._free_folder(number)
+        self._audience.began(number, purpose, plan)
+        order = Order(number, self.job, plan, stop, limit, folder, purpose, exam, soak)
+        return self._launcher.launch(order, self._audience.glimpsed)
+
+    def _free_folder(self, number: int) -> Path:
+        """A trial that was killed has left a folder, but no result that counts."""
+        folder = self.folder / f"trial-{number}"
+        attempt = 1
+        while folder.exists():
+            attempt += 1
+            folder = self.folder / f"trial-{number}-{attempt}"
+        return folder
+
+
+def first_look(steps: int | None) -> StopRule:
+    return StopRule(steps=steps, min_steps=LEAST, min_seconds=SECONDS, max_seconds=MOST_SECONDS)
+
+
+def steps_for(seconds_a_step: float) -> int:
+    """Enough to be steady, and not more than is worth waiting for."""
+    wanted = min(max(round(SECONDS / seconds_a_step), LEAST), MOST)
+    return max(min(wanted, int(MOST_SECONDS / seconds_a_step)), FEWEST)
+
+
+def score_of(trial: Trial, objective: str) -> Score:
+    if trial.state is not State.COMPLETE or trial.measurement is None:
+        return Score(None, trial.reason, applied=trial.state is not State.NOT_APPLIED)
+    if objective == "memory":
+        memory = trial.measurement.memory
+        peak = memory.device_peak_allocated or memory.host_peak
+        return Score(float(peak)) if peak else Score(None, "Its memory is not known.")
+    found = figures(trial.measurement)
+    return Score(found.step.mean) if found else Score(None, "Too few steps were seen.")

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hotloop.compare import Comparison
+from hotloop.plan import Plan
+from hotloop.proof import Contribution, Proof
+from hotloop.report.search_rows import SearchRows, rows
+from hotloop.search import Climb
+from hotloop.study import Options, Soaked
+from tests.report.studies import BOTH, lost, ratio, same, searched, timed, won
+
+
+def texts(found: SearchRows, label: str) -> list[str]:
+    return [text for name, text in found.facts if name == label]
+
+
+class TestWon:
+    def test_the_headline_claims_what_was_proven_and_shown(self) -> None:
+        assert rows(won()).headline == (
+            "2.01× faster [2.00, 2.02], indistinguishable training over 60 steps:"
+            " 20.0 ms → 10.0 ms a step, an epoch in 1.00 s instead of 2.00 s"
+        )
+
+    def test_what_was_not_shown_is_not_claimed(self) -> None:
+        for equivalence in (None, same(same=False)):
+            assert "indistinguishable" not in rows(won(equivalence=equivalence)).headline
+
+    def test_a_search_for_memory_claims_memory(self) -> None:
+        headline = rows(won(options=Options(objective="memory"))).headline
+        assert headline.startswith("2.01× less memory [2.00, 2.02], ")
+        assert ": 1.0 GiB → 1.0 GiB, 20.0 ms → 10.0 ms a step" in headline
+
+    def test_the_ladder_begins_with_the_job_as_it_is(self) -> None:
+        start, bf16, compiled = rows(won()).ladder
+        assert (start.name, start.gain, start.step, start.length) == ("as it is", "", "20.0 ms", 1)
+        assert (bf16.name, bf16.gain) == ("+ bf16", "1.20× [1.20, 1.21]")
+        assert (bf16.step, bf16.epoch, bf16.memory) == ("~16.0 ms", "~1.60 s", "1.0 GiB")
+        assert (compiled.name, compiled.step) == ("+ compile (reduce-overhead)", "10.0 ms")
+        assert round(compiled.length, 6) == 0.5
+        assert rows(won()).screened
+
+    def test_a_rung_without_a_measurement_says_so(self) -> None:
+        record = searched(won().found, timed("proof", Plan(), 20), timed("proof", BOTH, 10))
+        found = rows(record)
+        bf16 = found.ladder[1]
+        assert (bf16.step, bf16.epoch, bf16.memory, bf16.length) == ("–", "–", "–", 0.0)
+        assert not found.screened
+
+    def test_an_optimisation_the_job_fails_without_is_needed(self) -> None:
+        failed = Comparison((), 1.0, 1.0, 1.0, False, "without it the job failed")
+        proof = Proof(BOTH, ratio(20, 10), (Contribution("bf16", failed),), (), 0.0)
+        assert [row.gain for row in rows(won(proof=proof)).ladder] == ["", "needed", "–"]
+
+    def test_where_the_time_goes_is_told_before_and_after(self) -> None:
+        data = rows(won()).phases[0]
+        assert (data.name, data.text.split()) == (
+            "waiting for data",
+            ["4.00", "ms", "→", "2.00", "ms"],
+        )
+
+    def test_what_was_refused_is_told_with_its_reason_and_cost(self) -> None:
+        found = rows(won())
+        assert texts(found, "refused") == [
+            "tf32: 1.004× is less than the 1.020× that would count (trying it took 65.0 s)"
+        ]
+        assert texts(found, "not tried") == ["pin_memory: there is no GPU to copy to"]
+
+    def test_what_there_was_no_time_for_is_named_once(self) -> None:
+        found = rows(won(climb=Climb(BOTH, (), untried=("channels_last", "pin_memory"))))
+        assert texts(found, "not tried") == [
+            "pin_memory: there is no GPU to copy to",
+            "channels_last: no time left for it",
+        ]
+
+    def test_what_the_plan_survived_and_what_it_did_not_meet(self) -> None:
+        assert texts(rows(won()), "soak") == ["met a second epoch", "did not meet evaluation"]
+
+    def test_the_cost_and_when_it_is_paid_back(self) -> None:
+        found = rows(won())
+        assert texts(found, "cost") == ["7 runs of the script, 6.7 min"]
+        assert texts(found, "payback") == ["after 40,001 steps, which take 6.7 min under the plan"]
+        assert texts(found, "warm-up") == []
+
+    def test_warnings_are_handed_on(self) -> None:
+        warned = rows(won(warnings=("The GPU is used by somebody else.",)))
+        assert texts(warned, "warning") == ["The GPU is used by somebody else."]
+
+    def test_trials_are_not_told_again(self) -> None:
+        assert rows(won()).tried == ()
+
+
+class TestNothingWon:
+    def test_the_verdict_is_the_headline(self) -> None:
+        found = rows(lost())
+        assert (found.headline, found.won) == ("Nothing makes this job faster.", False)
+        assert found.ladder == ()
+
+    def test_what_was_tried_is_told(self) -> None:
+        assert [(row.words, row.outcome) for row in rows(lost()).tried] == [
+            ("as it is", ""),
+            ("+ bf16", "refused"),
+            ("+ compile (reduce-overhead)", "crashed"),
+        ]
+
+    def test_the_time_it_took_is_told(self) -> None:
+        assert texts(rows(lost()), "cost") == ["3 runs of the script, 63.5 s"]
+        assert texts(rows(lost()), "payback") == []
+
+    def test_one_run_is_not_runs(self) -> None:
+        record = lost()
+        assert texts(rows(replace(record, trials=record.trials[:1])), "cost") == [
+            "1 run of the script, 30.0 s"
+        ]
+
+    def test_a_plan_that_trains_otherwise_is_told_with_the_reason(self) -> None:
+        other = same(same=False, reasons=("Step 30: the learning rate is 0.9, not 1.",))
+        found = rows(lost(equivalence=other))
+        assert texts(found, "differs") == ["Step 30: the learning rate is 0.9, not 1."]
+
+    def test_a_plan_that_broke_down_is_told_with_the_reason(self) -> None:
+        found = rows(lost(soaked=Soaked(False, "the short batch crashed")))
+        assert texts(found, "soak") == ["failed: the short batch crashed"]
+
+    def test_a_search_that_has_not_begun_has_nothing_to_say(self) -> None:
+        assert rows(searched(None)).headline == ""

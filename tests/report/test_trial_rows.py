@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hotloop.measurement import Memory
+from hotloop.plan import LeverSetting, Plan
+from hotloop.report.trial_rows import Telling, TrialRow, peak
+from hotloop.trial.trial import State, Trial
+from tests.report.studies import BF16, BOTH, COMPILE, failed, numbered, timed
+
+DEFAULT = LeverSetting("compile", {"mode": "default"})
+
+
+def told(*trials: Trial, objective: str = "speed") -> list[TrialRow]:
+    telling = Telling(objective)
+    return [telling.tell(trial) for trial in numbered(*trials)]
+
+
+def test_what_is_faster_is_kept_and_built_upon() -> None:
+    rows = told(
+        timed("baseline", Plan(), 20), timed("screen", Plan((BF16,)), 16), timed("screen", BOTH, 10)
+    )
+    assert [row.number for row in rows] == [1, 2, 3]
+    assert [row.words for row in rows] == ["as it is", "+ bf16", "+ compile (reduce-overhead)"]
+    assert [row.value for row in rows] == ["20.0 ms", "16.0 ms", "10.0 ms"]
+    assert [row.ratio for row in rows] == ["", "1.25×", "2.00×"]
+    assert [row.ending for row in rows] == ["", "kept", "kept"]
+
+
+def test_what_is_not_faster_is_refused_and_not_built_upon() -> None:
+    rows = told(
+        timed("baseline", Plan(), 20),
+        timed("screen", Plan((BF16,)), 19.8),
+        timed("screen", BOTH, 10),
+        timed("screen", Plan((BF16, DEFAULT)), 12),
+    )
+    assert rows[1].ending == "refused: no gain over 20.0 ms"
+    assert rows[2].words == "+ bf16 + compile (reduce-overhead)"
+    assert rows[3].words == "bf16 + compile (default)"
+    assert rows[3].ending == "refused: no gain over 10.0 ms"
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        (State.OUT_OF_MEMORY, "out of memory"),
+        (State.CRASHED, "crashed"),
+        (State.TIMED_OUT, "took too long"),
+        (State.NOT_APPLIED, "took no effect"),
+        (State.INTERRUPTED, "interrupted"),
+        (State.NOTHING_MEASURED, "nothing measured"),
+    ],
+)
+def test_a_failure_says_what_and_why_on_one_line(state: State, says: str) -> None:
+    trial = failed("screen", BOTH, state=state, reason="Because\nof that.")
+    row = told(timed("baseline", Plan(), 20), trial)[1]
+    assert row.ending == f"{says}: Because of that."
+    assert row.value == row.ratio == ""
+
+
+def test_proofs_are_counted_by_round_and_name_what_is_left_out() -> None:
+    one_round = [Plan(), BOTH, Plan((COMPILE,)), Plan((BF16,))]
+    rows = told(*(timed("proof", plan, 10) for plan in (*one_round, *reversed(one_round))))
+    assert [row.words for row in rows] == [
+        "proof 1: as it is",
+        "proof 1: the plan",
+        "proof 1: without bf16",
+        "proof 1: without compile",
+        "proof 2: without compile",
+        "proof 2: without bf16",
+        "proof 2: the plan",
+        "proof 2: as it is",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("purpose", "plan", "words"),
+    [
+        ("reference", Plan(), "examined: reference, as it is"),
+        ("exam", BOTH, "examined: exam, the plan"),
+        ("soak", Plan(), "soak: as it is"),
+        ("soak", BOTH, "soak: the plan"),
+    ],
+)
+def test_the_speed_of_a_trial_that_was_watched_closely_is_not_said(
+    purpose: str, plan: Plan, words: str
+) -> None:
+    row = told(timed("baseline", Plan(), 20), timed(purpose, plan, 90))[1]
+    assert (row.words, row.value, row.ratio, row.ending) == (words, "", "", "")
+
+
+def test_a_search_for_memory_is_told_in_bytes() -> None:
+    big, small = timed("baseline", Plan(), 20), timed("screen", BOTH, 30)
+    assert small.measurement is not None
+    lean = replace(small.measurement, memory=Memory(host_peak=2**29))
+    row = told(big, replace(small, measurement=lean), objective="memory")[1]
+    assert (row.value, row.ratio, row.ending) == ("512 MiB", "2.00×", "kept")
+
+
+def test_memory_is_the_gpus_where_there_is_one() -> None:
+    assert peak(Memory(host_peak=7)) == 7
+    assert peak(Memory(host_peak=7, device_peak_allocated=0)) == 0
+    assert peak(Memory()) is None
