@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 
 import pytest
 
 from hotloop import codec, study
-from hotloop.errors import StudyNotWritable
-from hotloop.study import Study
+from hotloop.errors import StudyMismatch, StudyNotWritable
+from hotloop.job import ScriptJob
+from hotloop.study import Found, Options, Study
 from tests.builders import job, machine, trial
 
 
@@ -67,3 +69,56 @@ class TestFolder:
             study.new_folder(tmp_path / "file", job())
         with pytest.raises(StudyNotWritable, match="Not a directory"):
             study.new_folder(tmp_path / "file" / "below", job())
+
+
+class TestLoad:
+    def test_gives_back_what_was_saved(self, tmp_path: Path) -> None:
+        found = Found(Options(only=("bf16",), budget=60.0), verdict="Nothing.")
+        record = study.begin("optimize", job(), machine(), found).with_trial(trial())
+        assert study.load(study.save(record, tmp_path)) == record
+
+    @pytest.mark.parametrize("text", ["", "{", "[]", '{"command": 3}'])
+    def test_of_what_is_no_study_is_explained(self, text: str, tmp_path: Path) -> None:
+        path = tmp_path / "study.json"
+        path.write_text(text)
+        with pytest.raises(StudyMismatch, match="not a study that this hotloop can read"):
+            study.load(path)
+
+    def test_of_what_is_not_there_is_explained(self, tmp_path: Path) -> None:
+        with pytest.raises(StudyMismatch, match="study"):
+            study.load(tmp_path / "study.json")
+
+
+class TestLatest:
+    @staticmethod
+    def kept(base: Path, name: str, age: int, command: str, of: ScriptJob | None = None) -> Path:
+        folder = base / name
+        folder.mkdir()
+        path = study.save(study.begin(command, of or job(), machine()), folder)
+        os.utime(path, (1_000_000 - age, 1_000_000 - age))
+        return folder
+
+    def test_is_the_newest_search_of_this_job(self, tmp_path: Path) -> None:
+        self.kept(tmp_path, "train-1", 30, "optimize")
+        newest = self.kept(tmp_path, "train-2", 20, "optimize")
+        self.kept(tmp_path, "train-3", 10, "profile")
+        self.kept(tmp_path, "train-4", 5, "optimize", job(args=("--lr", "1")))
+        self.kept(tmp_path, "train-5", 40, "optimize")
+        assert study.latest(tmp_path, job()) == newest
+
+    def test_passes_over_what_cannot_be_read(self, tmp_path: Path) -> None:
+        good = self.kept(tmp_path, "train-1", 30, "optimize")
+        (tmp_path / "train-2").mkdir()
+        (tmp_path / "train-2" / "study.json").write_text("half a st")
+        assert study.latest(tmp_path, job()) == good
+
+    def test_of_a_script_with_an_odd_name(self, tmp_path: Path) -> None:
+        odd = job(target="train[1].py")
+        kept = self.kept(tmp_path, "train[1]-1", 30, "optimize", odd)
+        assert study.latest(tmp_path, odd) == kept
+
+    def test_where_there_is_none(self, tmp_path: Path) -> None:
+        self.kept(tmp_path, "train-1", 30, "verify")
+        for base in (tmp_path, tmp_path / "nowhere"):
+            with pytest.raises(StudyMismatch, match="no search of this job"):
+                study.latest(base, job())

@@ -18,6 +18,8 @@ SAME_MATH = 32.0
 """Times the yardstick, one rounding an operation: a sum of many terms is rounded many times."""
 LOWER_PRECISION = 3.0
 """Of a format's own rounding, which is coarse enough to outweigh the order of summation."""
+FINE = 20
+"""Bits of a mantissa from which on the order of summation is what counts."""
 SEEDS_APART = 3.0
 """How many times the distance between seeds a loss may be higher."""
 
@@ -52,7 +54,7 @@ class Witnesses:
 
 
 def judge(candidate: Trial, witnesses: Witnesses, factor: float) -> Equivalence:
-    """`factor`: SAME_MATH or LOWER_PRECISION, as the plan claims for itself."""
+    """`factor`: how many times the yardstick may be exceeded."""
     trials = (witnesses.reference, witnesses.yardstick, candidate)
     for trial, whose in zip(trials, ("the job as it is", "the yardstick", "it"), strict=True):
         if trial.state is not State.COMPLETE or trial.evidence is None:
@@ -66,7 +68,7 @@ def judge(candidate: Trial, witnesses: Witnesses, factor: float) -> Equivalence:
     reasons = (
         *_losses(candidate, witnesses),
         *_structure(candidate, witnesses.reference, streams),
-        *_arithmetic(candidate, near),
+        *_arithmetic(candidate, witnesses, near),
     )
     return Equivalence(
         same=not reasons,
@@ -77,6 +79,11 @@ def judge(candidate: Trial, witnesses: Witnesses, factor: float) -> Equivalence:
         not_compared=_not_compared(candidate, witnesses, streams),
         closeness=near[0].ratio if near else None,
     )
+
+
+def factor_for(bits: int) -> float:
+    """How far from the reference is still the same, in units of a yardstick of so many bits."""
+    return SAME_MATH if bits >= FINE else LOWER_PRECISION
 
 
 def together(parts: Sequence[Equivalence]) -> Equivalence:
@@ -107,9 +114,17 @@ def _losses(candidate: Trial, witnesses: Witnesses) -> Iterator[str]:
         if was is not None and became is None:
             yield f"the loss of backward pass {number} is not a number"
             return
-    others = [_free(trial) for trial in (witnesses.yardstick, *witnesses.reseeded)]
-    usual = _free(witnesses.reference)
-    found = _free(candidate)
+    yield from _left_alone(candidate, witnesses)
+
+
+def _left_alone(candidate: Trial, witnesses: Witnesses) -> Iterator[str]:
+    free = min(_free_steps(witnesses.reference), _free_steps(candidate))
+    due, learned = (_taken(trial, free) for trial in (witnesses.reference, candidate))
+    if 2 * learned < due:
+        yield f"its gradient scaler skipped {free - learned} of the first {free} steps"
+    age = min(due, learned)
+    others = [_loss_at(trial, age) for trial in (witnesses.yardstick, *witnesses.reseeded)]
+    usual, found = _loss_at(witnesses.reference, age), _loss_at(candidate, age)
     if usual is None or found is None:
         return
     apart = [abs(other[0] - usual[0]) for other in others if other is not None]
@@ -129,20 +144,22 @@ def _structure(candidate: Trial, reference: Trial, streams: list[str]) -> Iterat
         yield from same_structure.batch_differences(then, now, streams)
     else:
         yield "nothing that the model was given could be compared"
-    loaders = [
-        trial.measurement.inventory.loaders
-        for trial in (reference, candidate)
-        if trial.measurement is not None
-    ]
-    yield from same_structure.loader_differences(*loaders)
+    if reference.measurement is not None and candidate.measurement is not None:
+        yield from same_structure.loader_differences(
+            reference.measurement.inventory.loaders, candidate.measurement.inventory.loaders
+        )
 
 
-def _arithmetic(candidate: Trial, near: list[same_arithmetic.Closeness]) -> Iterator[str]:
+def _arithmetic(
+    candidate: Trial, witnesses: Witnesses, near: list[same_arithmetic.Closeness]
+) -> Iterator[str]:
     evidence = _evidence(candidate)
+    problems = [_evidence(trial).problem for trial in (witnesses.reference, witnesses.yardstick)]
     if evidence.problem:
         yield evidence.problem
     elif not near:
-        yield "the arithmetic of no step could be compared"
+        why = next((f": {problem}" for problem in problems if problem), "")
+        yield f"the arithmetic of no step could be compared{why}"
     yield from list(same_arithmetic.lost(evidence.differences))[:1]
     beyond = [one for one in near if one.ratio > 1]
     if beyond:
@@ -187,12 +204,29 @@ def _values(trial: Trial) -> list[float | None]:
     return trial.measurement.losses.value if trial.measurement else []
 
 
-def _free(trial: Trial) -> tuple[float, float] | None:
-    """Mean loss of the later half of the steps before any was forced, and its standard error."""
+def _free_steps(trial: Trial) -> int:
+    """Before any was forced."""
     evidence = _evidence(trial)
-    free = min(evidence.forced, default=len(evidence.structure.steps))
-    passes = sum(step.passes for step in evidence.structure.steps[:free])
-    values = [value for value in _values(trial)[passes // 2 : passes] if value is not None]
+    return min(evidence.forced, default=len(evidence.structure.steps))
+
+
+def _taken(trial: Trial, steps: int) -> int:
+    return sum(step.taken for step in _evidence(trial).structure.steps[:steps])
+
+
+def _loss_at(trial: Trial, age: int) -> tuple[float, float] | None:
+    """Mean loss of the later half of the first `age` steps taken, and its standard error.
+
+    Counted by steps taken: one that its scaler held back at first has learned less, not worse.
+    """
+    values: list[float] = []
+    taken = passes = 0
+    for step in _evidence(trial).structure.steps:
+        if age // 2 <= taken < age:
+            seen = _values(trial)[passes : passes + step.passes]
+            values += [value for value in seen if value is not None]
+        taken += step.taken
+        passes += step.passes
     if len(values) < 2:
         return None
     return statistics.fmean(values), statistics.stdev(values) / len(values) ** 0.5

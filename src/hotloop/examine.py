@@ -23,6 +23,8 @@ SECONDS = 60.0
 LEAST = 40
 POINTS = (0.60, 0.68, 0.76, 0.84, 0.92)
 """Where steps are compared by arithmetic. Before the first the training runs free."""
+LARGE = 50_000_000
+"""Parameters."""
 SEEDS = (1, 2)
 FORMATS = {"bfloat16": 7, "float16": 10, "float32": 23, "float64": 52}
 
@@ -38,11 +40,10 @@ class Examiner:
         exact = Plan(tuple(one for one in plan.levers if _mantissa(one.lever) is None))
         parts = []
         if not exact.is_empty:
-            parts.append(self._judged(exact, self.own_bits, equivalence.SAME_MATH))
+            parts.append(self._judged(exact, self.own_bits))
         if exact != plan:
             coarsest = min(_mantissa(one.lever) or self.own_bits for one in plan.levers)
-            bits = min(coarsest, self.own_bits)
-            parts.append(self._judged(plan, bits, equivalence.LOWER_PRECISION))
+            parts.append(self._judged(plan, min(coarsest, self.own_bits)))
         return equivalence.together(parts)
 
     def close(self) -> None:
@@ -70,14 +71,20 @@ class Examiner:
         )
 
     @cached_property
+    def _points(self) -> tuple[float, ...]:
+        """Fewer of a large model: its weights and its optimizer's state are saved at each."""
+        parameters = sum(one.parameters for one in self.baseline.inventory.optimizers)
+        return POINTS if parameters < LARGE else POINTS[::2]
+
+    @cached_property
     def _folder(self) -> str:
         return str(self.workshop.folder / "reference")
 
-    def _judged(self, plan: Plan, bits: int, factor: float) -> Equivalence:
+    def _judged(self, plan: Plan, bits: int) -> Equivalence:
         witnesses = Witnesses(self.reference, self._yardstick(bits), self._reseeded)
         draws = self.reference.evidence.draws if self.reference.evidence else False
         candidate = self.workshop.examined(plan, self._exam(eager_random=draws), "candidate")
-        return judge(candidate, witnesses, factor)
+        return judge(candidate, witnesses, equivalence.factor_for(bits))
 
     def _yardstick(self, bits: int) -> Trial:
         if bits not in self._yardsticks:
@@ -99,7 +106,7 @@ class Examiner:
             is_reference=is_reference,
             steps=steps,
             # From other seeds the same weights would mean nothing.
-            forced=() if seed else tuple(round(steps * point) for point in POINTS),
+            forced=() if seed else tuple(round(steps * point) for point in self._points),
             noise_bits=noise_bits,
             eager_random=eager_random,
             seed=seed,

@@ -13,22 +13,21 @@ from hotloop.figures import Figures
 from hotloop.job import ScriptJob
 from hotloop.measured import measured
 from hotloop.measurement import Measurement
+from hotloop.outlook import kept_back, outlook
 from hotloop.plan import Plan
 from hotloop.promising import promising
-from hotloop.proof import prove
+from hotloop.proof import Proof, prove
+from hotloop.refusals import refusals
 from hotloop.search import BudgetSpent, Candidate, climb
 from hotloop.soak import soak
-from hotloop.study import Found, Options, Refused, Study
+from hotloop.study import Found, Options, Study
 from hotloop.trial.launch import Launcher
 from hotloop.trial.trial import State, Trial
-from hotloop.watching import Audience, Outlook
+from hotloop.watching import Audience
 from hotloop.workshop import Granted, Workshop, score_of
 
 PATIENCE = 10.0
 """Times the first trial: after so long without any gain a job has nothing to win."""
-RUNS_TO_PROVE = 10
-RUNS_TO_EXAMINE = 7
-RUNS_TO_SOAK = 3
 
 
 def optimize(
@@ -55,6 +54,10 @@ def optimize(
     return _Optimization(workshop, options, audience).run(dry_run)
 
 
+class _NoPlan(Exception):
+    """Nothing is handed out. Says why, in a sentence."""
+
+
 class _Optimization:
     def __init__(self, workshop: Workshop, options: Options, audience: Audience) -> None:
         self._workshop = workshop
@@ -65,21 +68,22 @@ class _Optimization:
 
     def run(self, dry_run: bool) -> Study:
         baseline, measurement, figures = self._measure_the_job()
-        candidates, refused = promising(
-            measurement, figures, self._workshop.record.machine.cores, self._options
-        )
-        self._note(candidates=candidates, refused=refused)
-        outlook = outlook_of(candidates, baseline.seconds)
-        self._audience.planned(self._workshop.record, outlook)
+        candidates = self._choose_candidates(measurement, figures, baseline)
         if dry_run:
             return self._workshop.record
-        steps = steps_for(figures.step.p50, baseline)
-        examiner = Examiner(self._workshop, measurement, steps)
+        examiner = Examiner(self._workshop, measurement, steps_for(figures.step.p50, baseline))
         try:
-            self._search(baseline, figures, candidates, examiner)
+            plan = self._best_that_trains_the_same(baseline, figures, candidates, examiner)
+            proof = self._prove(plan)
+            self._examine_what_is_left(proof.plan, plan, examiner)
+            self._soak(proof.plan)
+            self._hand_out(proof, baseline)
+        except _NoPlan as reason:
+            self._conclude(str(reason))
         except BudgetSpent:
             self._conclude(
-                "The time granted was over before anything was proven. --resume goes on."
+                "The time granted was over before anything was proven. "
+                "--resume with a larger --budget goes on."
             )
         examiner.close()
         return self._workshop.record
@@ -89,45 +93,21 @@ class _Optimization:
         budget = self._workshop.budget
         if trial.state is State.TIMED_OUT and budget is not None and trial.seconds >= budget:
             raise BudgetTooSmall(
-                f"The job could not even be measured as it is within {budget:.0f} seconds.",
+                f"The job could not even be measured as it is within {budget:g} seconds.",
                 "Grant more with --budget, or fewer steps with --steps.",
             )
         measurement, figures = measured(trial, self._workshop.job, self._workshop.folder)
         self._workshop.measure_by(figures)
         return trial, measurement, figures
 
-    def _search(
-        self,
-        baseline: Trial,
-        figures: Figures,
-        candidates: tuple[Candidate, ...],
-        examiner: Examiner,
-    ) -> None:
-        plan, equivalence = self._best_that_trains_the_same(baseline, figures, candidates, examiner)
-        if plan.is_empty or equivalence is None:
-            self._conclude(self._nothing())
-            return
-        proof = prove(plan, self._workshop)
-        self._note(proof=proof)
-        if not proof.comparison.faster:
-            self._conclude(
-                f"{self._nothing()} The best plan found did not hold: {proof.comparison.reason}."
-            )
-            return
-        if proof.plan != plan:
-            equivalence = examiner.examine(proof.plan)
-            self._note(equivalence=equivalence)
-            if not equivalence.same:
-                self._conclude(f"No plan is handed out: {equivalence.reasons[0]}.")
-                return
-        soaked = soak(proof.plan, self._workshop.soaked, self._workshop.folder)
-        self._note(soaked=soaked)
-        if not soaked.passed:
-            self._conclude(f"No plan is handed out: it is faster, but {soaked.reason}.")
-            return
-        self._note(plan=self._made_for_this(proof.plan, baseline))
-        better = "faster" if self._options.objective == "speed" else "less memory"
-        self._conclude(f"{proof.comparison.ratio:.2f}× {better}, and the same training.")
+    def _choose_candidates(
+        self, measurement: Measurement, figures: Figures, baseline: Trial
+    ) -> tuple[Candidate, ...]:
+        cores = self._workshop.record.machine.cores
+        candidates, refused = promising(measurement, figures, cores, self._options)
+        self._note(candidates=candidates, refused=refused)
+        self._audience.planned(self._workshop.record, outlook(candidates, baseline.seconds))
+        return candidates
 
     def _best_that_trains_the_same(
         self,
@@ -135,23 +115,26 @@ class _Optimization:
         figures: Figures,
         candidates: tuple[Candidate, ...],
         examiner: Examiner,
-    ) -> tuple[Plan, Equivalence | None]:
+    ) -> Plan:
         """Searches again without what changes the training, until nothing does."""
         workshop = self._workshop
-        start = baseline_value(workshop, baseline, figures)
+        start = score_of(baseline, self._options.objective).value or figures.step.mean
+        patience = PATIENCE * baseline.seconds
         while True:
             left = [one for one in candidates if one.lever not in self._excluded]
-            workshop.keep_back(self._reserve(baseline.seconds))
-            found = climb(start, left, workshop, PATIENCE * baseline.seconds)
+            workshop.keep_back(kept_back(workshop.budget, baseline.seconds))
+            found = climb(start, left, workshop, patience)
             workshop.keep_back(0.0)
             self._note(climb=found)
             if found.plan.is_empty:
-                return found.plan, None
+                raise _NoPlan(self._nothing())
             equivalence = examiner.examine(found.plan)
             self._note(equivalence=equivalence)
             if equivalence.same:
-                return found.plan, equivalence
+                return found.plan
             self._exclude(found.plan, equivalence, examiner)
+            # What was spent until here was not spent in vain, and does not count against the rest.
+            patience = workshop.spent + PATIENCE * baseline.seconds
 
     def _exclude(self, plan: Plan, whole: Equivalence, examiner: Examiner) -> None:
         """Whatever differs by itself; if only their combination does, the last one found."""
@@ -164,30 +147,54 @@ class _Optimization:
         if not self._excluded.keys() & alone.keys():
             self._excluded[plan.levers[-1].lever] = whole.reasons[0]
 
-    def _reserve(self, seconds: float) -> float:
-        """Of the budget, for what comes after the climb; but the climb is not to starve."""
-        budget = self._workshop.budget or 0.0
-        needed = (RUNS_TO_PROVE + RUNS_TO_EXAMINE + RUNS_TO_SOAK) * seconds
-        return min(needed, 0.7 * budget)
+    def _prove(self, plan: Plan) -> Proof:
+        proof = prove(plan, self._workshop)
+        self._note(proof=proof)
+        if not proof.comparison.faster:
+            reason = proof.comparison.reason
+            raise _NoPlan(f"{self._nothing()} The best plan found did not hold: {reason}.")
+        return proof
 
-    def _made_for_this(self, plan: Plan, baseline: Trial) -> Plan:
+    def _examine_what_is_left(self, plan: Plan, examined: Plan, examiner: Examiner) -> None:
+        """Without its passengers it is a plan that nobody has looked at."""
+        if plan == examined:
+            return
+        equivalence = examiner.examine(plan)
+        self._note(equivalence=equivalence)
+        if not equivalence.same:
+            raise _NoPlan(f"No plan is handed out: {equivalence.reasons[0]}.")
+
+    def _soak(self, plan: Plan) -> None:
+        soaked = soak(plan, self._workshop.soaked, self._workshop.folder)
+        self._note(soaked=soaked)
+        if not soaked.passed:
+            raise _NoPlan(f"No plan is handed out: it is faster, but {soaked.reason}.")
+
+    def _hand_out(self, proof: Proof, baseline: Trial) -> None:
         software = baseline.measurement.software if baseline.measurement else None
-        return replace(
-            plan,
+        plan = replace(
+            proof.plan,
             script=self._workshop.job.source_digest(),
             torch=software.torch if software else "",
             gpu=software.device if software else "",
         )
+        self._note(plan=plan)
+        better = "faster" if self._options.objective == "speed" else "less memory"
+        self._conclude(f"{proof.comparison.ratio:.2f}× {better}, and the same training.")
 
     def _nothing(self) -> str:
-        tried = {one.lever for one in self._found.climb.tried} if self._found.climb else set()
-        goal = "faster" if self._options.objective == "speed" else "smaller"
-        count = (
-            "no optimisation"
-            if not tried
-            else ("1 optimisation" if len(tried) == 1 else f"{len(tried)} optimisations")
+        climbed = self._found.climb
+        tried = (
+            {lever for one in climbed.tried for lever in one.lever.split("+")} if climbed else ()
         )
+        goal = "faster" if self._options.objective == "speed" else "smaller"
+        words = {0: "no optimisation", 1: "1 optimisation"}
+        count = words.get(len(tried), f"{len(tried)} optimisations")
         return f"Nothing was found that makes this job {goal}: {count} tried."
+
+    def _conclude(self, verdict: str) -> None:
+        trials = self._workshop.record.trials
+        self._note(verdict=verdict, refused=refusals(self._found, self._excluded, trials))
 
     @property
     def _found(self) -> Found:
@@ -197,57 +204,3 @@ class _Optimization:
 
     def _note(self, **changes: object) -> None:
         self._workshop.note(replace(self._found, **changes))  # type: ignore[arg-type]
-
-    def _conclude(self, verdict: str) -> None:
-        self._note(verdict=verdict, refused=self._refusals())
-
-    def _refusals(self) -> tuple[Refused, ...]:
-        """Everything that is not in the plan: what never could help, what did not, and why."""
-        found = self._found
-        plan = found.plan or Plan()
-        kept = {one.lever for one in plan.levers}
-        reasons: dict[str, str] = {}
-        for one in found.climb.tried if found.climb else ():
-            for lever in one.lever.split("+"):
-                reasons[lever] = one.reason or reasons.get(lever, "it was not proven to help")
-        for passenger in found.proof.removed if found.proof else ():
-            reasons[passenger.lever] = f"a passenger: {passenger.comparison.reason}"
-        reasons |= {
-            lever: f"it changes the training: {why}" for lever, why in self._excluded.items()
-        }
-        never = [one for one in found.refused if not one.tried]
-        tried = [
-            Refused(lever, reason, True, self._cost(lever))
-            for lever, reason in reasons.items()
-            if lever not in kept
-        ]
-        return (*never, *tried)
-
-    def _cost(self, lever: str) -> float:
-        """Of the trials that tried it."""
-        climbed = self._found.climb
-        plans = (
-            [one.plan.levers for one in climbed.tried if lever in one.lever.split("+")]
-            if (climbed)
-            else []
-        )
-        return sum(
-            trial.seconds
-            for trial in self._workshop.record.trials
-            if trial.purpose == "screen" and trial.plan.levers in plans
-        )
-
-
-def baseline_value(workshop: Workshop, baseline: Trial, figures: Figures) -> float:
-    options = workshop.record.found.options if workshop.record.found else Options()
-    return score_of(baseline, options.objective).value or figures.step.mean
-
-
-def outlook_of(candidates: tuple[Candidate, ...], seconds: float) -> Outlook:
-    """At the least nothing helps; at the most everything does, and is proven one by one."""
-    settings = sum(len(one.settings) for one in candidates)
-    if not candidates:
-        return Outlook((1, 1), (seconds, seconds))
-    rounds = RUNS_TO_PROVE + 5 * len(candidates)
-    most = 1 + 2 * settings + rounds + RUNS_TO_EXAMINE + RUNS_TO_SOAK
-    return Outlook((1 + settings, most), ((1 + settings) * seconds, most * seconds))

@@ -39,7 +39,8 @@ def closeness(
     for quantity in QUANTITIES:
         here = _by_step(candidate, quantity)
         there = _by_step(yardstick, quantity)
-        steps = [step for step in here if step in there]
+        # A yardstick that is not a number measures nothing.
+        steps = [step for step in here if step in there and _is_finite(there[step])]
         if steps:
             found += _of_quantity(quantity, [(here[s], there[s]) for s in steps], factor)
     return sorted(found, key=lambda one: -one.ratio)
@@ -63,7 +64,8 @@ def _of_quantity(
         reference = _total(one.reference for one in here.values())
         noise = _total(one.difference for one in there.values())
         noise = max(noise, _total(one.ulp for one in here.values())) / (reference or 1.0)
-        totals.append(_total(one.difference for one in here.values()) / (reference or 1.0) / noise)
+        distance = _total(one.difference for one in here.values()) / (reference or 1.0)
+        totals.append(_ratio(distance, noise))
         along.append(_along(here, there, noise))
         for name, one in here.items():
             other = there.get(name)
@@ -91,6 +93,10 @@ def _ratio(difference: float | None, size: float) -> float:
     if difference is None:
         return math.inf
     return difference / size if size else (math.inf if difference else 0.0)
+
+
+def _is_finite(step: _Step) -> bool:
+    return all(one.difference is not None for one in step.values())
 
 
 def _total(parts: Iterator[float | None]) -> float:

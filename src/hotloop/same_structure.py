@@ -14,6 +14,8 @@ def step_differences(reference: Structure, candidate: Structure) -> Iterator[str
             f"it made {len(candidate.steps)} steps in the time of {len(reference.steps)}: "
             "steps are missing"
         )
+    elif len(candidate.steps) > len(reference.steps):
+        yield f"it made {len(candidate.steps)} steps instead of {len(reference.steps)}"
     for number, (then, now) in enumerate(
         zip(reference.steps, candidate.steps, strict=False), start=1
     ):
@@ -43,13 +45,13 @@ def skipped(structure: Structure) -> int:
 
 def setting_differences(reference: Structure, candidate: Structure) -> Iterator[str]:
     then, now = _by_place(reference), _by_place(candidate)
-    for place in sorted(then.keys() | now.keys()):
-        if then.get(place) != now.get(place):
+    places = [p for p in sorted(then.keys() | now.keys()) if then.get(p) != now.get(p)]
+    for place in places:
+        if place[:3] == places[0][:3]:  # later ones, and other groups, mostly say it again
             step, _, group, name = place
             was, became = (_value(seen.get(place)) for seen in (then, now))
             where = f" of group {group + 1}" if group else ""
             yield f"step {step + 1}: {name}{where} is {became} instead of {was}"
-            return
 
 
 def _by_place(structure: Structure) -> dict[tuple[int, int, int, str], str]:

@@ -34,13 +34,15 @@ Run = Callable[[Plan, Soak, str], Trial]
 
 
 def soak(plan: Plan, run: Run, folder: Path) -> Soaked:
-    """`folder`: the study's own, where states lie for as long as it takes."""
+    """`folder`: the study's own, where states lie for as long as it takes.
+
+    They stay when it is interrupted: what goes on later goes on from them.
+    """
     states = folder / "soak-plain.pt", folder / "soak-planned.pt"
-    try:
-        return _soak(plan, run, *map(str, states))
-    finally:
-        for state in states:
-            state.unlink(missing_ok=True)
+    soaked = _soak(plan, run, *map(str, states))
+    for state in states:
+        state.unlink(missing_ok=True)
+    return soaked
 
 
 def _soak(plan: Plan, run: Run, plain_state: str, planned_state: str) -> Soaked:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -134,7 +135,8 @@ def load(path: Path) -> Study:
 
 def latest(base: Path, job: ScriptJob) -> Path:
     """The folder of the newest search of this job."""
-    newest = sorted(base.glob(f"{job.name}-*/study.json"), key=lambda path: path.stat().st_mtime)
+    studies = base.glob(f"{glob.escape(job.name)}-*/study.json")
+    newest = sorted(studies, key=lambda path: path.stat().st_mtime)
     for path in reversed(newest):
         with contextlib.suppress(StudyMismatch):
             record = load(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hotloop import machine, study
+from hotloop.errors import PlanError
 from hotloop.examine import Examiner
 from hotloop.job import ScriptJob
 from hotloop.measured import measured
@@ -24,6 +25,8 @@ def verify(
     launcher: Launcher,
     audience: Audience,
 ) -> Study:
+    if plan.is_empty:
+        raise PlanError("The plan is empty: there is nothing to look at.", "Give another --plan.")
     options = Options(steps=steps)
     record = study.begin("verify", job, machine.describe(), Found(options))
     granted = Granted(limit_seconds, None, 5)
@@ -31,7 +34,7 @@ def verify(
     measurement, _ = measured(workshop.baseline(), job, folder)
     examiner = Examiner(workshop, measurement, steps)
     try:
-        equivalence = examiner.examine(plan)
+        equivalence = examiner.examine(Plan(plan.levers))
     finally:
         examiner.close()
     workshop.note(Found(options, equivalence=equivalence, plan=plan))

@@ -6,6 +6,7 @@ made again: as long as the trials it asks for have been run before, their result
 
 from __future__ import annotations
 
+import math
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from hotloop.trial.spec import Exam, Soak, StopRule
 from hotloop.trial.trial import State, Trial
 from hotloop.watching import Audience
 
+BASELINE = "baseline"
 SECONDS = 3.0
 """Of measured steps: much less than it takes to start a process would not be worth starting it."""
 MOST_SECONDS = 40.0
@@ -83,10 +85,10 @@ class Workshop:
 
     def note(self, found: Found) -> None:
         self.record = replace(self.record, found=found)
-        study.save(self.record, self.folder)
+        self._save()
 
     def baseline(self) -> Trial:
-        return self.run(Plan(), "baseline", self._stop)
+        return self.run(Plan(), BASELINE, self._stop)
 
     def measure(self, plan: Plan, purpose: str, give_up_above: float | None = None) -> Score:
         """A plan that was screened before need not be again."""
@@ -122,9 +124,15 @@ class Workshop:
         if trial.state is State.INTERRUPTED:
             raise KeyboardInterrupt
         self.record = self.record.with_trial(trial)
-        study.save(self.record, self.folder)
+        self._save()
         self._audience.ended(trial, self.record)
         return trial
+
+    def _save(self) -> None:
+        """Until there is a verdict, with what is still to be replayed: it may be stopped again."""
+        is_over = self.record.found is not None and self.record.found.verdict
+        left = () if is_over else self._earlier
+        study.save(replace(self.record, trials=(*self.record.trials, *left)), self.folder)
 
     def _replayed(self, plan: Plan, purpose: str, exam: Exam | None) -> Trial | None:
         """In the order they were run, so that the third of three equal ones is again the third.
@@ -136,25 +144,43 @@ class Workshop:
         for place, trial in enumerate(self._earlier):
             if trial.purpose == purpose and trial.plan.levers == plan.levers:
                 del self._earlier[place]
+                if self._is_worth_another_look(trial):
+                    return None
                 return replace(trial, number=len(self.record.trials) + 1)
         return None
+
+    def _is_worth_another_look(self, trial: Trial) -> bool:
+        """Without a baseline there is no search; and more time may be granted now than was then."""
+        if trial.purpose == BASELINE:
+            return trial.state is not State.COMPLETE
+        return trial.state is State.TIMED_OUT and trial.seconds < self._limit()
 
     def _launched(
         self, plan: Plan, purpose: str, stop: StopRule, exam: Exam | None, soak: Soak | None
     ) -> Trial:
-        limit = self._granted.limit
-        if self.budget is not None:
-            left = self.budget - self._kept_back - self.spent
-            if self.record.trials and left < self.record.trials[0].seconds:
-                raise BudgetSpent
-            limit = min(limit, left)
+        limit = self._limit()
+        if self.record.trials and self._left() < self.record.trials[0].seconds:
+            raise BudgetSpent
         if exam is not None and exam.is_reference:
-            shutil.rmtree(exam.folder, ignore_errors=True)  # of one that was killed
+            self._forget_reference(exam)
         number = len(self.record.trials) + 1
         folder = self._free_folder(number)
         self._audience.began(number, purpose, plan)
         order = Order(number, self.job, plan, stop, limit, folder, purpose, exam, soak)
         return self._launcher.launch(order, self._audience.glimpsed)
+
+    def _limit(self) -> float:
+        return min(self._granted.limit, self._left())
+
+    def _left(self) -> float:
+        if self.budget is None:
+            return math.inf
+        return self.budget - self._kept_back - self.spent
+
+    def _forget_reference(self, exam: Exam) -> None:
+        """One that was killed; and whatever was compared with the one that is gone."""
+        shutil.rmtree(exam.folder, ignore_errors=True)
+        self._earlier = [trial for trial in self._earlier if trial.evidence is None]
 
     def _free_folder(self, number: int) -> Path:
         """A trial that was killed has left a folder, but no result that counts."""

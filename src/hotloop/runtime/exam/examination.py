@@ -71,7 +71,8 @@ class Examination:
         self._counts[number] += 1
         ends_round = self._ends_round(number)
         if self._comparing:
-            self._teacher.end(done - 1, number)
+            if self._structure.structure.steps[-1].taken:  # a scaler's skip has no arithmetic
+                self._teacher.end(done - 1, number)
             if self._is_over(done, ends_round):
                 self._comparing = False
                 if self._rounding is not None:
@@ -90,7 +91,7 @@ class Examination:
 
     def _begins(self, done: int, ends_round: bool) -> bool:
         if not self._exam.is_reference:
-            return self._teacher.has(done)
+            return bool(self._exam.forced) and self._teacher.has(done)
         due = sum(step <= done for step in self._exam.forced)
         return ends_round and due > self._begun
 

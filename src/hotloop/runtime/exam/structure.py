@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from hotloop.evidence import Given, SettingSeen, StepSeen, Structure
@@ -29,6 +30,8 @@ class StructureProbe:
         self._stepped = stepped
         self._settings: dict[tuple[int, int], dict[str, str]] = {}
         self._before: list[Any] = []
+        self._last: dict[int, tuple[int, list[Any]]] = {}
+        """Of every optimizer: which was its last step, and the weights before it."""
         self._passes = self._clips = 0
         self._inside_model = False
         self._scaled: list[bool] = []
@@ -84,11 +87,18 @@ class StructureProbe:
 
     def _steps(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._before = self._sample(args[0])
+        number = self._numbers["optimizer"].of(args[0])
+        if number in self._last:
+            place, before = self._last[number]
+            if before == self._before:  # somebody has undone what that step changed
+                steps = self.structure.steps
+                steps[place] = replace(steps[place], moved=False)
 
     def _has_stepped(self, args: tuple[Any, ...], result: Any, began: int) -> None:
         optimizer = args[0]
         self._scaled = [True] * len(self._scaled)
         moved = self._sample(optimizer) != self._before
+        self._last[self._numbers["optimizer"].of(optimizer)] = self.steps, self._before
         # A fused kernel is handed what the scaler found, and skips the step by itself.
         overflow = getattr(optimizer, "found_inf", None)
         self._note(optimizer, taken=not (overflow is not None and float(overflow)), moved=moved)

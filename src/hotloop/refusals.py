@@ -1,0 +1,47 @@
+"""Everything that is not in the plan: what never could help, what did not, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hotloop.plan import Plan
+from hotloop.search import Climb
+from hotloop.study import Found, Refused
+from hotloop.trial.trial import Trial
+
+
+def refusals(
+    found: Found, excluded: Mapping[str, str], trials: Sequence[Trial]
+) -> tuple[Refused, ...]:
+    """`excluded`: optimisations that change the training, and how."""
+    reasons = _not_shown_to_help(found)
+    reasons |= {lever: f"it changes the training: {why}" for lever, why in excluded.items()}
+    kept = {one.lever for one in (found.plan or Plan()).levers}
+    untried = found.climb.untried if found.climb else ()
+    return (
+        *(one for one in found.refused if not one.tried),
+        *(Refused(lever, "there was no time left for it", tried=False) for lever in untried),
+        *(
+            Refused(lever, reason, True, _cost(lever, found, trials))
+            for lever, reason in reasons.items()
+            if lever not in kept
+        ),
+    )
+
+
+def _not_shown_to_help(found: Found) -> dict[str, str]:
+    """The last word on each: in a climb, in what it led to, in the proof."""
+    climb, proof = found.climb or Climb(Plan(), ()), found.proof
+    reasons = {lever: one.reason for one in climb.tried for lever in one.lever.split("+")}
+    unproven = f": {proof.comparison.reason}" if proof and not proof.comparison.faster else ""
+    reasons |= {one.lever: f"it was not proven to help{unproven}" for one in climb.plan.levers}
+    removed = proof.removed if proof else ()
+    return reasons | {one.lever: f"a passenger: {one.comparison.reason}" for one in removed}
+
+
+def _cost(lever: str, found: Found, trials: Sequence[Trial]) -> float:
+    """Of the trials that tried it."""
+    tried = found.climb.tried if found.climb else ()
+    plans = [one.plan.levers for one in tried if lever in one.lever.split("+")]
+    screens = [trial for trial in trials if trial.purpose == "screen"]
+    return sum(trial.seconds for trial in screens if trial.plan.levers in plans)

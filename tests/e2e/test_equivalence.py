@@ -1,0 +1,268 @@
+"""Harm planted in real child processes is named; what is harmless passes.
+
+One script misbehaves in the way it is told, and is told under the plan alone. What it is compared
+with is run once for all of them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hotloop import examine, study
+from hotloop.equivalence import Equivalence
+from hotloop.examine import STEPS, Examiner
+from hotloop.job import ScriptJob
+from hotloop.plan import LeverSetting, Plan
+from hotloop.study import Found, Options, Study
+from hotloop.trial.launch import Glimpse, Order, ProcessLauncher, Watcher
+from hotloop.trial.trial import Trial
+from hotloop.watching import Outlook
+from hotloop.workshop import Granted, Workshop
+from tests import builders
+
+pytestmark = pytest.mark.e2e
+
+SCRIPT = """\
+import sys
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+harm = sys.argv[1] if len(sys.argv) > 1 else ""
+torch.manual_seed(0)
+torch.set_num_threads(1)
+
+class Digits(Dataset):
+    def __init__(self):
+        self.x = torch.randn(1000, 32)
+        self.y = (self.x @ torch.randn(32, 8)).argmax(1)
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, index):
+        noise = torch.randn(32)
+        return self.x[index] + 0.1 * noise, self.y[index]
+
+def collate(samples):
+    if harm == "one sample missing":
+        samples = [one for one in samples if not torch.equal(one[1], rare_y) or far(one[0])]
+    return torch.utils.data.default_collate(samples)
+
+def far(x):
+    return (x - rare_x).norm() > 2
+
+bits = {"two bits": 2, "seven bits": 7}.get(harm)
+
+class Coarse(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return rounded(x)
+
+    @staticmethod
+    def backward(context, gradient):
+        return rounded(gradient)
+
+def rounded(x):
+    mantissa, exponent = torch.frexp(x)
+    return torch.ldexp((mantissa * 2.0 ** (bits + 1)).round() / 2.0 ** (bits + 1), exponent)
+
+coarse = Coarse.apply
+
+class Half(nn.Linear):
+    def forward(self, x):
+        if harm == "other summation order":
+            middle = self.in_features // 2
+            left = x[:, :middle] @ self.weight[:, :middle].t()
+            return left + (x[:, middle:] @ self.weight[:, middle:].t() + self.bias)
+        if bits:
+            return coarse(nn.functional.linear(coarse(x), coarse(self.weight), self.bias))
+        return super().forward(x)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = Half(32, 64), Half(64, 8)
+        self.norm, self.dropout = nn.BatchNorm1d(64), nn.Dropout(0.3)
+
+    def forward(self, x):
+        return self.two(self.dropout(torch.relu(self.norm(self.one(x)))))
+
+def stale_gradients(model, x, y):
+    # As a copy does that was compiled with the weights of long ago in it.
+    out = torch.func.functional_call(model, old, (x,))
+    loss = nn.functional.cross_entropy(out, y)
+    loss.backward()
+    for name, weight in model.named_parameters():
+        weight.grad, old[name].grad = old[name].grad, None
+
+def as_half_precision(gradient):
+    return torch.where(gradient.abs() > 65504, float("inf"), gradient)
+
+data = Digits()
+rare_x, rare_y = data.x[500], data.y[500]
+model = Net()
+old = {name: w.detach().clone().requires_grad_() for name, w in model.named_parameters()}
+optimizer = torch.optim.AdamW(
+    model.parameters(),
+    lr=0.9e-2 if harm == "learning rate" else 1e-2,
+    weight_decay=0.0 if harm == "decay lost" else 0.1,
+)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 20, 0.5)
+if harm == "decay secretly lost":
+    optimizer.register_step_pre_hook(lambda *_: optimizer.param_groups[0].update(weight_decay=0.0))
+    optimizer.register_step_post_hook(lambda *_: optimizer.param_groups[0].update(weight_decay=0.1))
+scaler = torch.amp.GradScaler("cpu", init_scale=2.0 ** 21, enabled=harm == "scaler skips")
+if harm == "scaler skips":
+    for weight in model.parameters():
+        weight.register_hook(as_half_precision)
+loader = DataLoader(
+    data, batch_size=128, shuffle=True, drop_last=harm == "last batch dropped", collate_fn=collate
+)
+
+def learn(x, y, number):
+    optimizer.zero_grad()
+    if harm == "stale weights":
+        stale_gradients(model, x, y)
+    else:
+        loss = nn.functional.cross_entropy(model(x), y)
+        if harm == "nan" and number == 30:
+            loss = loss * float("nan")
+        if harm == "no loss":
+            weights = list(model.parameters())
+            for weight, gradient in zip(weights, torch.autograd.grad(loss, weights)):
+                weight.grad = gradient
+        else:
+            scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    if harm != "not clipped":
+        nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+    before = [weight.detach().clone() for weight in model.parameters()]
+    if harm != "step left out" or number % 10:
+        scaler.step(optimizer)
+        scaler.update()
+    if harm == "step undone" and number % 10 == 0:
+        for weight, was in zip(model.parameters(), before):
+            weight.data.copy_(was)
+    scheduler.step()
+
+number = 0
+for epoch in range(1000):
+    batches = list(loader) if harm == "reordered" else loader
+    for x, y in reversed(batches) if harm == "reordered" else batches:
+        number += 1
+        if harm == "other dropout masks":
+            with torch.random.fork_rng():
+                torch.manual_seed(number)
+                learn(x, y, number)
+        else:
+            learn(x, y, number)
+"""
+
+PLAN = Plan((LeverSetting("fused_optimizer", {}),))
+
+
+class Planting:
+    """Starts real processes; under the plan the script is told what to do wrong."""
+
+    def __init__(self) -> None:
+        self.harm = ""
+
+    def launch(self, order: Order, watcher: Watcher) -> Trial:
+        if order.purpose == "candidate":
+            order = replace(order, job=replace(order.job, args=(self.harm,)))
+        return ProcessLauncher().launch(order, watcher)
+
+
+class Nobody:
+    """An audience that looks away."""
+
+    def planned(self, study: Study, outlook: Outlook) -> None: ...
+
+    def began(self, number: int, purpose: str, plan: Plan) -> None: ...
+
+    def glimpsed(self, glimpse: Glimpse) -> None: ...
+
+    def ended(self, trial: Trial, study: Study) -> None: ...
+
+
+class Bench:
+    """The examiner of one search: its witnesses are run once, however many plans it examines."""
+
+    def __init__(self, base: Path) -> None:
+        folder = base / "study"
+        folder.mkdir()
+        (base / "train.py").write_text(SCRIPT)
+        job = ScriptJob("train.py", False, (), sys.executable, str(base))
+        record = study.begin("verify", job, builders.machine(), Found(Options()))
+        self.launcher = Planting()
+        granted = Granted(limit=120.0, budget=None, steps=None)
+        workshop = Workshop(job, record, granted, folder, self.launcher, Nobody())
+        self.examiner = Examiner(workshop, builders.measurement(), STEPS)
+
+    def under(self, harm: str) -> Equivalence:
+        self.launcher.harm = harm
+        return self.examiner.examine(PLAN)
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    base = tmp_path_factory.mktemp("equivalence")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(base))
+        made = Bench(base)
+        yield made
+        made.examiner.close()
+
+
+@pytest.mark.parametrize(
+    ("harm", "reason"),
+    [
+        ("step left out", "step 10: 2 backward passes instead of 1"),
+        ("step undone", "step 10: the optimizer stepped but changed no weights"),
+        ("learning rate", "step 1: lr is 0.009 instead of 0.01"),
+        ("decay lost", "step 1: weight_decay is 0.0 instead of 0.1"),
+        ("decay secretly lost", "arithmetic: "),
+        ("last batch dropped", "loader 0: drop_last is True instead of False"),
+        ("reordered", "batch 1 of model 0 comes in another order"),
+        ("one sample missing", "batch 1 of model 0 has 127 samples instead of 128"),
+        ("not clipped", "step 1: gradients were clipped 0 times instead of 1"),
+        ("stale weights", "arithmetic: the gradient"),
+        ("nan", "the loss of backward pass 30 is not a number"),
+        ("no loss", "no loss was seen, so there is nothing to compare"),
+    ],
+)
+def test_harm_under_a_plan_is_named(harm: str, reason: str, bench: Bench) -> None:
+    found = bench.under(harm)
+    assert not found.same
+    assert reason in "\n".join(found.reasons), found.reasons
+
+
+@pytest.mark.parametrize(
+    ("change", "not_compared"),
+    [
+        ("other summation order", "seeds were fixed"),
+        ("other dropout masks", "dropout was off on both sides"),
+        ("scaler skips", "3 steps that the gradient scaler skipped"),
+    ],
+)
+def test_what_does_no_harm_passes(change: str, not_compared: str, bench: Bench) -> None:
+    found = bench.under(change)
+    assert found.same, found.reasons
+    assert (found.steps, found.forced) == (STEPS, 5)
+    assert not_compared in "\n".join(found.not_compared)
+
+
+def test_two_bits_are_not_the_seven_that_were_claimed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(examine, "_mantissa", lambda lever: 7)
+    assert bench.under("seven bits").same
+    found = bench.under("two bits")
+    assert not found.same
+    assert any(reason.startswith("arithmetic: ") for reason in found.reasons), found.reasons

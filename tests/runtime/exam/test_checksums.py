@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from collections import UserDict, namedtuple
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hotloop.runtime.exam.checksums import DEPTH, checksum
+
+Pair = namedtuple("Pair", "x y")
+
+
+@pytest.fixture
+def of(torch: Any) -> Callable[[Any], str]:
+    return lambda value: checksum(torch, value)
+
+
+def test_the_same_numbers_are_the_same_in_whatever_strides_they_lie(torch: Any, of: Any) -> None:
+    batch = torch.randn(2, 3, 4, 4)
+    assert of(batch.to(memory_format=torch.channels_last)) == of(batch)
+    assert of(torch.stack([batch, batch], -1)[..., 0]) == of(batch)
+    assert of(batch.transpose(0, 1).contiguous().transpose(0, 1)) == of(batch)
+
+
+def test_whether_it_learns_is_no_part_of_it(torch: Any, of: Any) -> None:
+    x = torch.randn(4)
+    assert of(x.clone().requires_grad_()) == of(x)
+    assert of(torch.nn.Parameter(x)) == of(x)
+
+
+def test_one_changed_element_shows(torch: Any, of: Any) -> None:
+    x = torch.randn(1000)
+    other = x.clone()
+    other[500] = torch.nextafter(x[500], torch.tensor(9.0))
+    assert of(other) != of(x)
+
+
+def test_samples_in_another_order_show(torch: Any, of: Any) -> None:
+    x = torch.randn(8, 4)
+    assert of(x.flip(0)) != of(x)
+
+
+def test_another_type_or_shape_shows(torch: Any, of: Any) -> None:
+    zeros = torch.zeros(4, dtype=torch.int32)
+    assert len({of(zeros), of(zeros.float()), of(zeros.view(2, 2)), of(zeros[:3])}) == 4
+
+
+def test_what_is_conjugated_or_negated_lazily_counts_as_it_reads(torch: Any, of: Any) -> None:
+    x = torch.randn(4, dtype=torch.complex64)
+    assert of(x.conj()) != of(x)
+    assert of(x.conj()) == of(x.conj_physical())
+    assert of(x.conj().imag) == of(-x.imag)
+
+
+def test_nothing_and_an_empty_tensor_have_one_too(torch: Any, of: Any) -> None:
+    assert len({of(None), of(torch.empty(0)), of(torch.empty(0, 3))}) == 3
+
+
+def test_sparse_tensors_count_by_their_numbers(torch: Any, of: Any) -> None:
+    x = torch.eye(4)
+    assert of(x.to_sparse()) == of(x) == of(x.to_sparse_csr())
+    assert of((2 * x).to_sparse()) != of(x.to_sparse())
+
+
+def test_nested_tensors_count_part_by_part(torch: Any, of: Any) -> None:
+    parts = [torch.ones(2), torch.ones(3)]
+    nested = of(torch.nested.nested_tensor(parts))
+    assert nested == of(torch.nested.nested_tensor(parts))
+    assert nested != of(torch.nested.nested_tensor([parts[0], 2 * parts[1]]))
+
+
+def test_every_leaf_of_a_nested_batch_counts(torch: Any, of: Any) -> None:
+    def batch(deep: float = 1.0, name: str = "one", none: Any = None) -> Any:
+        return {"x": [torch.ones(2), (torch.tensor(deep), none)], "names": [name]}
+
+    different = [batch(), batch(deep=2.0), batch(name="two"), batch(none=0)]
+    assert len({of(one) for one in different}) == 4
+    assert of(batch()) == of(batch())
+
+
+def test_names_count_but_not_their_order(torch: Any, of: Any) -> None:
+    one, two = torch.ones(2), torch.zeros(2)
+    assert of({"a": one, "b": two}) == of({"b": two, "a": one}) != of({"a": two, "b": one})
+
+
+def test_a_batch_of_a_class_of_its_own_counts_by_its_fields(torch: Any, of: Any) -> None:
+    x = torch.ones(2)
+    kinds: list[Callable[..., Any]] = [SimpleNamespace, Pair, UserDict]
+    for kind in kinds:
+        assert of(kind(x=x, y=0)) == of(kind(x=x.clone(), y=0)) != of(kind(x=2 * x, y=0))
+
+
+def test_pinning_may_turn_a_tuple_into_a_list(torch: Any, of: Any) -> None:
+    assert of((torch.ones(2), 1)) == of([torch.ones(2), 1])
+
+
+def test_where_one_part_ends_and_the_next_begins_counts(of: Any) -> None:
+    assert of([1, 11]) != of([11, 1])
+    assert of([[1], 2]) != of([[1, 2]])
+
+
+def test_arrays_of_numpy_count_by_their_numbers(of: Any) -> None:
+    numpy = pytest.importorskip("numpy")
+    x = numpy.arange(6.0).reshape(2, 3)
+    assert of(x) == of(numpy.asfortranarray(x))
+    assert len({of(x), of(x + 1), of(x.astype("float32")), of(x.ravel())}) == 4
+
+
+def test_what_holds_itself_comes_to_an_end(of: Any) -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    assert of(endless)
+    deep: Any = 1
+    for _ in range(DEPTH + 2):
+        deep = [deep]
+    assert of(deep) == of(deep)

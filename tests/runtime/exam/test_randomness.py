@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy
+import pytest
+
+from hotloop.runtime.exam import randomness
+
+
+def draw(torch: Any) -> list[float]:
+    """As an unseeded script does."""
+    of_numpy = [float(numpy.random.rand()), float(numpy.random.default_rng().random())]
+    return [torch.rand(1).item(), random.random(), *of_numpy]
+
+
+def seeded_draw(torch: Any) -> list[float]:
+    torch.manual_seed(3)
+    random.seed(3)
+    numpy.random.seed(3)
+    of_numpy = [float(numpy.random.rand()), float(numpy.random.default_rng(3).random())]
+    return [torch.rand(1).item(), random.random(), *of_numpy]
+
+
+class Drawing:
+    """A dataset that draws from all three, as augmentation does."""
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> Any:
+        import torch
+
+        return torch.stack([torch.rand(()), torch.tensor(random.random() + numpy.random.rand())])
+
+
+def batches(torch: Any, workers: int) -> Any:
+    loader = torch.utils.data.DataLoader(Drawing(), batch_size=4, num_workers=workers)
+    return torch.cat(list(loader))
+
+
+def test_a_script_that_sets_no_seed_repeats_itself(torch: Any, pin: Any) -> None:
+    pin()
+    first = draw(torch)
+    pin()
+    assert draw(torch) == first
+
+
+def test_an_offset_moves_every_draw_of_an_unseeded_script(torch: Any, pin: Any) -> None:
+    pin()
+    usual = draw(torch)
+    pin(offset=1)
+    assert all(one != other for one, other in zip(draw(torch), usual, strict=True))
+
+
+def test_an_offset_moves_the_seeds_that_a_script_sets_itself(torch: Any, pin: Any) -> None:
+    usual = seeded_draw(torch)
+    pin()
+    assert seeded_draw(torch) == usual
+    pin(offset=1)
+    shifted = seeded_draw(torch)
+    assert all(one != other for one, other in zip(shifted, usual, strict=True))
+    assert seeded_draw(torch) == shifted
+
+
+def test_a_dataset_draws_the_same_in_this_process_and_in_workers(torch: Any, pin: Any) -> None:
+    pin()
+    here = batches(torch, 0)
+    assert torch.equal(batches(torch, 2), here)
+    assert len(here.unique()) == here.numel()
+
+
+def test_what_a_dataset_draws_depends_on_the_offset(torch: Any, pin: Any) -> None:
+    pin()
+    usual = batches(torch, 0)
+    pin(offset=1)
+    assert not torch.equal(batches(torch, 0), usual)
+
+
+def test_what_a_dataset_draws_leaves_the_scripts_own_numbers_alone(torch: Any, pin: Any) -> None:
+    pin()
+    loader = iter(torch.utils.data.DataLoader(Drawing(), batch_size=4))
+    before = randomness.state(torch)
+    next(loader)
+    drawn = draw(torch)
+    randomness.restore(torch, before)
+    assert draw(torch) == drawn
+
+
+def test_every_dropout_of_torch_lets_everything_through(torch: Any, pin: Any) -> None:
+    pin()
+    x = torch.randn(2, 3, 4, 4)
+    for name in ("Dropout", "Dropout2d", "AlphaDropout", "FeatureAlphaDropout"):
+        assert torch.equal(getattr(torch.nn, name)(0.9).train()(x), x), name
+    assert torch.equal(torch.nn.Dropout1d(0.9).train()(x[0]), x[0])
+    assert torch.equal(torch.nn.Dropout3d(0.9).train()(x[:, None]), x[:, None])
+    assert torch.equal(torch.nn.functional.dropout(x, p=0.9), x)
+
+
+def test_attention_drops_nothing(torch: Any, pin: Any) -> None:
+    q = torch.randn(2, 2, 4, 8)
+    attend = torch.nn.functional.scaled_dot_product_attention
+    plain, causal = attend(q, q, q), attend(q, q, q, is_causal=True)
+    pin()
+    attend = torch.nn.functional.scaled_dot_product_attention
+    assert torch.equal(attend(q, q, q, dropout_p=0.9), plain)
+    assert torch.equal(attend(q, q, q, None, 0.9, True), causal)
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_multihead_attention_drops_nothing(torch: Any, pin: Any, need_weights: bool) -> None:
+    layer = torch.nn.MultiheadAttention(8, 2, dropout=0.9).train()
+    x = torch.randn(4, 2, 8)
+    pin()
+    found, _ = layer(x, x, x, need_weights=need_weights)
+    layer.dropout = 0.0
+    expected, _ = layer(x, x, x, need_weights=need_weights)
+    assert torch.equal(found, expected)
+
+
+def test_without_dropout_nothing_is_drawn_and_with_noise_something_is(torch: Any, pin: Any) -> None:
+    pin()
+    before = randomness.drawn(torch)
+    torch.nn.Dropout(0.5).train()(torch.ones(4))
+    assert randomness.drawn(torch) == before
+    torch.randn(1)
+    assert randomness.drawn(torch) != before
+
+
+def test_every_generator_is_restored(torch: Any) -> None:
+    before = randomness.state(torch)
+    first = torch.rand(1).item(), random.random(), float(numpy.random.rand())
+    randomness.restore(torch, before)
+    assert (torch.rand(1).item(), random.random(), float(numpy.random.rand())) == first
+
+
+def test_compiled_code_may_be_told_to_draw_what_eager_code_would(
+    torch: Any, pin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch._inductor.config as inductor
+
+    monkeypatch.setattr(inductor, "fallback_random", False)
+    pin()
+    assert not inductor.fallback_random
+    pin(eager_random=True)
+    assert inductor.fallback_random

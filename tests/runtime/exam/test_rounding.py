@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from hotloop.runtime.exam import randomness
+from hotloop.runtime.exam.rounding import Rounding
+
+
+@contextmanager
+def rounding(torch: Any, bits: int) -> Iterator[None]:
+    active = Rounding(torch, bits)
+    active.begin([], is_compiled=False)
+    try:
+        yield
+    finally:
+        active.end()
+
+
+def away(found: Any, exact: Any) -> Any:
+    return ((found - exact).abs() / exact.abs()).detach()
+
+
+@pytest.mark.parametrize("bits", [3, 7, 10])
+def test_results_are_disturbed_in_the_bit_that_is_asked_for(torch: Any, bits: int) -> None:
+    weight = torch.rand(10_000, requires_grad=True)
+    exact = weight * 1.0 + 1
+    with rounding(torch, bits):
+        found = torch.add(weight, 1.0)
+    size = away(found, exact)
+    assert 0.9 * 2.0**-bits < size.max() <= 1.01 * 2.0**-bits
+    assert size.mean() == pytest.approx(0.5 * 2.0**-bits, rel=0.1)
+
+
+def test_in_the_last_bit_some_results_stay_as_they_are(torch: Any) -> None:
+    weight = torch.rand(10_000, requires_grad=True)
+    exact = weight * 3
+    with rounding(torch, 23):
+        found = weight * 3
+    changed = (found != exact).float().mean()
+    assert 0.2 < changed < 0.95
+    assert away(found, exact).max() <= 2.0**-22
+
+
+def test_double_precision_is_disturbed_in_its_own_last_bit(torch: Any) -> None:
+    weight = torch.rand(1000, requires_grad=True, dtype=torch.float64)
+    exact = weight * 3
+    with rounding(torch, 52):
+        found = weight * 3
+    assert found.dtype is torch.float64
+    assert 0 < away(found, exact).max() <= 2.0**-51
+
+
+def test_the_gradient_is_disturbed_on_its_way_back(torch: Any) -> None:
+    weight = torch.rand(1000, requires_grad=True)
+    with rounding(torch, 7):
+        (weight * 3).sum().backward()
+    size = away(weight.grad, torch.full((1000,), 3.0))
+    assert 0 < size.mean() < 2.0**-6
+
+
+def test_two_operations_add_up(torch: Any) -> None:
+    weight = torch.rand(10_000, requires_grad=True)
+    with rounding(torch, 7):
+        once = weight * 1
+        twice = (weight * 1) * 1
+    assert away(twice, weight).max() > 1.2 * away(once, weight).max()
+
+
+def test_data_and_what_has_no_gradient_stay_exact(torch: Any) -> None:
+    data = torch.rand(100)
+    weight = torch.rand(100, requires_grad=True)
+    with rounding(torch, 3):
+        assert torch.equal(data * 2, data + data)
+        with torch.no_grad():
+            assert torch.equal(weight * 2, weight + weight)
+        assert (data > 0.5).dtype is torch.bool
+
+
+def test_views_are_still_views(torch: Any) -> None:
+    weight = torch.rand(4, 6, requires_grad=True)
+    hidden = weight * 1.0
+    with rounding(torch, 3):
+        for view in (hidden.view(24), hidden.t(), hidden[1:], hidden.flatten(), hidden.detach()):
+            assert view.untyped_storage().data_ptr() == hidden.untyped_storage().data_ptr()
+        parts = hidden.chunk(2)
+    assert torch.equal(torch.cat(parts), hidden)
+
+
+def test_what_is_changed_in_place_stays_the_same_tensor(torch: Any) -> None:
+    weight = torch.rand(4, requires_grad=True)
+    hidden = weight * 1.0
+    with rounding(torch, 3):
+        result = hidden.mul_(2.0)
+        assert result is hidden
+        assert torch.nn.functional.relu(hidden, inplace=True) is hidden
+    assert torch.equal(hidden, weight * 2)
+
+
+def test_the_scripts_own_random_numbers_stay_as_they_are(torch: Any) -> None:
+    weight = torch.rand(4, requires_grad=True)
+    before = randomness.drawn(torch)
+    with rounding(torch, 7):
+        _ = weight * 2
+    assert randomness.drawn(torch) == before
+
+
+def test_the_noise_is_the_same_every_time(torch: Any) -> None:
+    weight = torch.rand(4, requires_grad=True)
+    results = []
+    for _ in range(2):
+        with rounding(torch, 7):
+            results.append(weight * 2)
+    assert torch.equal(*results)
+
+
+def test_afterwards_nothing_is_disturbed(torch: Any) -> None:
+    weight = torch.rand(4, requires_grad=True)
+    with rounding(torch, 7):
+        pass
+    assert torch.equal(weight * 2, weight + weight)
+
+
+def test_of_a_compiled_model_the_weights_are_disturbed_until_the_step(torch: Any) -> None:
+    weight = torch.nn.Parameter(torch.rand(1000))
+    counter = torch.nn.Parameter(torch.arange(3), requires_grad=False)
+    exact = weight.detach().clone()
+    active = Rounding(torch, 7)
+    active.begin([weight, counter], is_compiled=True)
+    assert 0 < away(weight, exact).max() <= 2.0**-7
+    assert counter.tolist() == [0, 1, 2]
+    active.before_step()
+    assert torch.equal(weight, exact)
+    weight.data.add_(1.0)
+    active.end()
+    assert torch.equal(weight, exact + 1.0)
+
+
+def test_a_step_that_never_comes_leaves_the_weights_exact_too(torch: Any) -> None:
+    weight = torch.nn.Parameter(torch.rand(1000))
+    exact = weight.detach().clone()
+    active = Rounding(torch, 7)
+    active.begin([weight], is_compiled=True)
+    active.end()
+    assert torch.equal(weight, exact)

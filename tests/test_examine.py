@@ -1,0 +1,211 @@
+"""Which trials an examiner runs, with a launcher that runs none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hotloop import examine, study
+from hotloop.equivalence import LOWER_PRECISION, SAME_MATH, Equivalence, Witnesses
+from hotloop.evidence import Evidence
+from hotloop.examine import LEAST, STEPS, Examiner, own_mantissa, steps_for
+from hotloop.measurement import Inventory, Measurement, Precision, Software
+from hotloop.plan import LeverSetting, Plan
+from hotloop.study import Found, Options, Study
+from hotloop.trial.launch import Glimpse, Order, Watcher
+from hotloop.trial.spec import Exam
+from hotloop.trial.trial import Trial
+from hotloop.watching import Outlook
+from hotloop.workshop import Granted, Workshop
+from tests import builders
+
+FUSED = LeverSetting("fused_optimizer", {})
+BF16 = LeverSetting("bf16", {})
+
+
+class Launcher:
+    """Every trial is examined and has nothing to say."""
+
+    def __init__(self, draws: bool = False) -> None:
+        self.draws = draws
+        self.orders: list[Order] = []
+
+    def launch(self, order: Order, watcher: Watcher) -> Trial:
+        self.orders.append(order)
+        evidence = Evidence(draws=self.draws)
+        return builders.trial(plan=order.plan, purpose=order.purpose, evidence=evidence)
+
+    @property
+    def purposes(self) -> list[str]:
+        return [order.purpose for order in self.orders]
+
+    def exam(self, purpose: str) -> Exam:
+        (exam,) = [order.exam for order in self.orders if order.purpose == purpose]
+        assert exam is not None
+        return exam
+
+
+class Nobody:
+    def planned(self, study: Study, outlook: Outlook) -> None: ...
+
+    def began(self, number: int, purpose: str, plan: Plan) -> None: ...
+
+    def glimpsed(self, glimpse: Glimpse) -> None: ...
+
+    def ended(self, trial: Trial, study: Study) -> None: ...
+
+
+@pytest.fixture
+def examiner(tmp_path: Path) -> Callable[..., tuple[Examiner, Launcher]]:
+    def make(draws: bool = False, **changes: Any) -> tuple[Examiner, Launcher]:
+        launcher = Launcher(draws)
+        job = builders.job(tmp_path)
+        record = study.begin("verify", job, builders.machine(), Found(Options()))
+        granted = Granted(limit=60.0, budget=None, steps=None)
+        workshop = Workshop(job, record, granted, tmp_path, launcher, Nobody())
+        return Examiner(workshop, builders.measurement(**changes), STEPS), launcher
+
+    return make
+
+
+def test_a_plan_of_the_same_arithmetic_is_examined_once(examiner: Any) -> None:
+    one, launcher = examiner()
+    one.examine(Plan((FUSED,)))
+    assert launcher.purposes == [
+        "reference",
+        "yardstick 23",
+        "reseeded 1",
+        "reseeded 2",
+        "candidate",
+    ]
+    assert [order.plan.is_empty for order in launcher.orders] == [True] * 4 + [False]
+
+
+def test_what_it_is_compared_with_is_run_once_for_all_plans(examiner: Any) -> None:
+    one, launcher = examiner()
+    one.examine(Plan((FUSED,)))
+    before = len(launcher.orders)
+    one.examine(Plan((FUSED,)))
+    assert launcher.purposes[before:] == ["candidate"]
+
+
+def test_what_claims_the_same_arithmetic_is_held_to_it_without_the_rest(examiner: Any) -> None:
+    one, launcher = examiner()
+    one.examine(Plan((FUSED, BF16)))
+    candidates = [order.plan.levers for order in launcher.orders if order.purpose == "candidate"]
+    assert candidates == [(FUSED,), (FUSED, BF16)]
+    assert [said for said in launcher.purposes if "yardstick" in said] == [
+        "yardstick 23",
+        "yardstick 7",
+    ]
+
+
+def test_a_plan_of_lower_precision_alone_is_examined_by_its_own_yardstick(examiner: Any) -> None:
+    one, launcher = examiner()
+    one.examine(Plan((BF16,)))
+    assert launcher.purposes.count("candidate") == 1
+    assert "yardstick 23" not in launcher.purposes
+
+
+def test_each_part_is_judged_by_what_it_claims(
+    examiner: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    factors: list[tuple[float, str]] = []
+
+    def judge(candidate: Trial, witnesses: Witnesses, factor: float) -> Equivalence:
+        factors.append((factor, witnesses.yardstick.purpose))
+        return Equivalence(len(factors) == 1, (), STEPS, 5, (), ())
+
+    monkeypatch.setattr(examine, "judge", judge)
+    one, _ = examiner()
+    assert not one.examine(Plan((FUSED, BF16))).same
+    assert factors == [(SAME_MATH, "yardstick 23"), (LOWER_PRECISION, "yardstick 7")]
+
+
+def test_every_trial_knows_its_part(examiner: Any, tmp_path: Path) -> None:
+    one, launcher = examiner()
+    one.examine(Plan((FUSED,)))
+    reference = launcher.exam("reference")
+    forced = (36, 41, 46, 50, 55)
+    assert reference == Exam(str(tmp_path / "reference"), True, STEPS, forced)
+    beside = replace(reference, is_reference=False)
+    assert launcher.exam("candidate") == beside
+    assert launcher.exam("yardstick 23") == replace(beside, noise_bits=23)
+    assert launcher.exam("reseeded 2") == replace(beside, forced=(), seed=2)
+
+
+def test_compiled_code_draws_as_eager_code_does_where_a_model_draws(examiner: Any) -> None:
+    one, launcher = examiner(draws=True)
+    one.examine(Plan((FUSED,)))
+    assert launcher.exam("candidate").eager_random
+    assert not launcher.exam("yardstick 23").eager_random
+
+
+def test_of_two_optimizers_twice_the_steps_are_looked_at(examiner: Any) -> None:
+    inventory = Inventory(optimizers=[builders.optimizer(), builders.optimizer()])
+    one, launcher = examiner(inventory=inventory)
+    one.examine(Plan((FUSED,)))
+    assert launcher.exam("reference").steps == 2 * STEPS
+
+
+def test_without_evidence_nothing_is_the_same(examiner: Any) -> None:
+    one, _ = examiner()
+    found = one.examine(Plan((FUSED,)))
+    assert not found.same
+    assert "no loss was seen, so there is nothing to compare" in found.reasons
+
+
+def test_the_references_weights_are_thrown_away_in_the_end(examiner: Any, tmp_path: Path) -> None:
+    one, _ = examiner()
+    (tmp_path / "reference").mkdir()
+    one.close()
+    assert not (tmp_path / "reference").exists()
+    one.close()
+
+
+def test_a_slow_job_is_looked_at_for_fewer_steps_but_not_for_too_few() -> None:
+    baseline = builders.trial()
+    assert steps_for(0.01, baseline) == STEPS
+    assert steps_for(1.2, baseline) == 50
+    assert steps_for(60.0, baseline) == LEAST
+
+
+def test_a_job_that_ends_by_itself_is_looked_at_to_its_end() -> None:
+    events = builders.training(steps=12).events
+    short = builders.trial(ran_out=True, measurement=builders.measurement(events))
+    assert steps_for(0.01, short) == 12
+    assert steps_for(0.01, replace(short, ran_out=False)) == STEPS
+
+
+def computing(
+    *dtypes: str, gpu: bool = True, convolutions: int = 0, **precision: Any
+) -> Measurement:
+    model = builders.model(dtypes=list(dtypes), convolutions=convolutions)
+    return builders.measurement(
+        software=Software(device=builders.GPU if gpu else "cpu"),
+        inventory=Inventory(models=[model], precision=Precision(**precision)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("measurement", "bits"),
+    [
+        (computing("float32"), 23),
+        (computing("float64"), 52),
+        (computing("float32", "bfloat16"), 7),
+        (computing("float32", "uint8"), 23),
+        (computing(), 23),
+        (computing("float32", autocast="float16"), 10),
+        (computing("float32", autocast="bfloat16", tf32_matmul=True), 7),
+        (computing("float32", tf32_matmul=True), 10),
+        (computing("float32", tf32_matmul=True, gpu=False), 23),
+        (computing("float32", tf32_cudnn=True), 23),
+        (computing("float32", tf32_cudnn=True, convolutions=1), 10),
+    ],
+)
+def test_the_coarsest_format_of_the_job_itself(measurement: Measurement, bits: int) -> None:
+    assert own_mantissa(measurement) == bits

@@ -1,0 +1,302 @@
+"""The search as a whole, on a job that exists on paper alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hotloop import study
+from hotloop.errors import BudgetTooSmall, FailedInTraining
+from hotloop.study import Options
+from hotloop.trial.launch import Order
+from hotloop.trial.result import Failure
+from hotloop.trial.trial import State, Trial
+from tests import builders
+from tests.searching import (
+    LIMIT,
+    SECONDS,
+    TWO,
+    Listener,
+    PaperJob,
+    crashing,
+    found,
+    levers,
+    reasons,
+    search,
+    timed_out,
+)
+from tests.simulated import gains
+
+
+class TestPlan:
+    def test_is_found_proven_examined_soaked_and_handed_out(self, tmp_path: Path) -> None:
+        (tmp_path / "train.py").write_text("import torch\n")
+        job = builders.job(tmp_path)
+        record = search(PaperJob(gains(bf16=1.5, loader_workers=1.2)), tmp_path, job=job)
+        won = found(record)
+        assert won.plan is not None
+        assert levers(won.plan) == {"bf16", "loader_workers"}
+        assert won.plan.script == job.source_digest() != ""
+        assert (won.plan.torch, won.plan.gpu) == ("2.13.0", builders.GPU)
+        assert won.proof is not None and won.proof.comparison.ratio == pytest.approx(1.8, rel=0.01)
+        assert won.equivalence is not None and won.equivalence.same
+        assert won.soaked is not None and won.soaked.passed
+        assert won.verdict == "1.80× faster, and the same training."
+        assert won.warnings == ("A neighbour.",)
+        assert study.load(tmp_path / "study.json") == record
+
+    def test_goes_through_everything_in_order(self, tmp_path: Path) -> None:
+        paper = PaperJob(gains(bf16=1.5))
+        search(paper, tmp_path, Options(only=("bf16",)))
+        assert list(dict.fromkeys(paper.purposes)) == [
+            "baseline",
+            "screen",
+            "reference",
+            "yardstick 7",
+            "reseeded 1",
+            "reseeded 2",
+            "candidate",
+            "proof",
+            "soak",
+        ]
+        assert [order.number for order in paper.orders] == list(range(1, len(paper.orders) + 1))
+        assert [order.folder.name for order in paper.orders[:2]] == ["trial-1", "trial-2"]
+
+    def test_leaves_no_weights_behind(self, tmp_path: Path) -> None:
+        search(PaperJob(gains(bf16=1.5)), tmp_path)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["study.json"]
+
+    def test_of_exact_and_coarse_optimisations_is_examined_in_parts(self, tmp_path: Path) -> None:
+        paper = PaperJob(gains(bf16=1.5, loader_workers=1.2))
+        search(paper, tmp_path)
+        both = {"bf16", "loader_workers"}
+        assert paper.plans("candidate") == [frozenset({"loader_workers"}), frozenset(both)]
+
+    def test_of_least_memory(self, tmp_path: Path) -> None:
+        paper = PaperJob(law=gains(loader_workers=2.0), memory=gains(bf16=1.25))
+        won = found(search(paper, tmp_path, replace(TWO, objective="memory")))
+        assert won.plan is not None and levers(won.plan) == {"bf16"}
+        assert won.verdict == "1.25× less memory, and the same training."
+        assert all(order.stop.give_up_above is None for order in paper.orders)
+
+    def test_a_crash_of_one_is_a_result_among_others(self, tmp_path: Path) -> None:
+        record = search(PaperJob(crashing("bf16", loader_workers=1.4)), tmp_path)
+        plan = found(record).plan
+        assert plan is not None and levers(plan) == {"loader_workers"}
+        assert reasons(record)["bf16"] == "It crashed."
+        (refused,) = [one for one in found(record).refused if one.lever == "bf16"]
+        assert refused.tried
+        assert refused.cost % SECONDS == 0 < refused.cost
+
+
+class TestNothingToWin:
+    def test_gives_no_plan_and_says_so_in_good_time(self, tmp_path: Path) -> None:
+        record = search(PaperJob(), tmp_path, Options())
+        assert found(record).plan is None
+        assert found(record).verdict.startswith("Nothing was found that makes this job faster: ")
+        assert sum(trial.seconds for trial in record.trials) <= 12 * record.trials[0].seconds
+        assert {trial.purpose for trial in record.trials} == {"baseline", "screen"}
+
+    def test_whatever_there_is_no_time_for_is_named(self, tmp_path: Path) -> None:
+        def slow(order: Order, trial: Trial) -> Trial:
+            return trial if order.purpose == "baseline" else replace(trial, seconds=11 * SECONDS)
+
+        record = search(PaperJob(answer=slow), tmp_path)
+        assert [trial.purpose for trial in record.trials] == ["baseline", "screen"]
+        assert found(record).verdict.endswith("1 optimisation tried.")
+        assert reasons(record)["loader_workers"] == "there was no time left for it"
+
+    def test_a_gain_that_does_not_hold_is_none(self, tmp_path: Path) -> None:
+        def flattering(order: Order, trial: Trial) -> Trial:
+            if order.purpose != "proof":
+                return trial
+            return PaperJob().launch(order, lambda glimpse: None)
+
+        record = search(PaperJob(gains(bf16=1.5), answer=flattering), tmp_path)
+        assert found(record).plan is None
+        assert "The best plan found did not hold" in found(record).verdict
+        assert reasons(record)["bf16"].startswith("it was not proven to help: ")
+
+    def test_where_nothing_could_help_nothing_is_run(self, tmp_path: Path) -> None:
+        paper = PaperJob(gains(pin_memory=2.0))
+        record = search(paper, tmp_path, Options(only=("pin_memory",)))
+        assert paper.purposes == ["baseline"]
+        assert found(record).verdict.endswith("no optimisation tried.")
+        assert "copies to the GPU during 0.0%" in reasons(record)["pin_memory"]
+
+
+class TestWhatTheUserAllows:
+    def test_only_and_skip(self, tmp_path: Path) -> None:
+        paper = PaperJob()
+        record = search(paper, tmp_path, Options(only=("bf16", "tf32"), skip=("tf32",)))
+        assert set(paper.plans("screen")) == {frozenset({"bf16"})}
+        assert reasons(record)["compile"] == "it is not among --only"
+        assert reasons(record)["tf32"] == "left out by --skip"
+
+    def test_an_effect(self, tmp_path: Path) -> None:
+        paper = PaperJob(gains(bf16=3.0, loader_workers=1.3))
+        won = found(search(paper, tmp_path, replace(TWO, effect="same_math")))
+        assert won.plan is not None and levers(won.plan) == {"loader_workers"}
+        assert frozenset({"bf16"}) not in paper.plans("screen")
+
+    def test_steps_and_time_of_a_trial(self, tmp_path: Path) -> None:
+        paper = PaperJob(gains(bf16=1.5))
+        search(paper, tmp_path, replace(TWO, steps=33))
+        timed = [order for order in paper.orders if order.purpose in ("baseline", "screen")]
+        assert {order.stop.steps for order in timed} == {33}
+        assert {order.limit_seconds for order in paper.orders} == {LIMIT}
+
+
+class TestOtherTraining:
+    def test_is_excluded_and_the_search_goes_on_without(self, tmp_path: Path) -> None:
+        law = gains(bf16=1.5, loader_workers=1.3)
+        record = search(PaperJob(law, changes=frozenset({"bf16"})), tmp_path)
+        won = found(record)
+        assert won.plan is not None and levers(won.plan) == {"loader_workers"}
+        assert won.equivalence is not None and won.equivalence.same
+        assert reasons(record)["bf16"] == (
+            "it changes the training: step 1: lr is 0.09 instead of 0.1"
+        )
+
+    def test_is_excluded_however_long_it_took_to_find_out(self, tmp_path: Path) -> None:
+        """What was spent on a plan that trained otherwise does not use up the patience."""
+
+        def slow(order: Order, trial: Trial) -> Trial:
+            return replace(trial, seconds=20 * SECONDS) if order.exam else trial
+
+        law = gains(bf16=1.5, loader_workers=1.3)
+        paper = PaperJob(law, changes=frozenset({"bf16"}), answer=slow)
+        plan = found(search(paper, tmp_path)).plan
+        assert plan is not None and levers(plan) == {"loader_workers"}
+
+    def test_of_every_optimisation_leaves_no_plan(self, tmp_path: Path) -> None:
+        both = frozenset({"bf16", "loader_workers"})
+        record = search(PaperJob(gains(bf16=1.5, loader_workers=1.3), changes=both), tmp_path)
+        assert found(record).plan is None
+        assert found(record).verdict.startswith("Nothing was found")
+        assert all(reasons(record)[lever].startswith("it changes") for lever in both)
+
+    def test_of_a_combination_alone_costs_the_last_one(self, tmp_path: Path) -> None:
+        def together(order: Order, trial: Trial) -> Trial:
+            if order.exam is None or len(order.plan.levers) < 2:
+                return trial
+            return replace(trial, evidence=None, reason="It hung", state=State.CRASHED)
+
+        record = search(PaperJob(gains(bf16=1.5, loader_workers=1.3), answer=together), tmp_path)
+        plan = found(record).plan
+        assert plan is not None and levers(plan) == {"loader_workers"}
+        assert "could not be examined: It hung" in reasons(record)["bf16"]
+
+    def test_nothing_that_was_screened_is_screened_again(self, tmp_path: Path) -> None:
+        law = gains(bf16=1.5, loader_workers=1.3)
+        paper = PaperJob(law, changes=frozenset({"bf16"}))
+        search(paper, tmp_path)
+        screened = [repr(one.plan) for one in paper.orders if one.purpose == "screen"]
+        assert len(screened) == len(set(screened))
+
+
+class TestPassenger:
+    @staticmethod
+    def flattered(order: Order, trial: Trial) -> Trial:
+        """While screened, and only then, workers seem to help."""
+        if order.purpose != "screen":
+            return trial
+        return PaperJob(gains(bf16=1.5, loader_workers=1.2)).launch(order, lambda glimpse: None)
+
+    def test_is_removed_and_the_shorter_plan_examined_again(self, tmp_path: Path) -> None:
+        paper = PaperJob(gains(bf16=1.5), answer=self.flattered)
+        record = search(paper, tmp_path)
+        plan = found(record).plan
+        assert plan is not None and levers(plan) == {"bf16"}
+        assert reasons(record)["loader_workers"].startswith("a passenger: ")
+        assert paper.plans("candidate")[-1] == {"bf16"}
+        assert paper.purposes.index("proof") < len(paper.purposes) - 1 - (
+            paper.purposes[::-1].index("candidate")
+        )
+
+    def test_without_which_the_training_is_another_leaves_no_plan(self, tmp_path: Path) -> None:
+        def alone_another(order: Order, trial: Trial) -> Trial:
+            if order.exam is not None and levers(order.plan) == {"bf16"}:
+                return replace(trial, evidence=None, reason="It hung", state=State.CRASHED)
+            return self.flattered(order, trial)
+
+        record = search(PaperJob(gains(bf16=1.5), answer=alone_another), tmp_path)
+        assert found(record).plan is None
+        assert found(record).verdict.startswith("No plan is handed out: it could not be examined")
+
+
+def test_a_plan_that_does_not_survive_the_soak_is_not_handed_out(tmp_path: Path) -> None:
+    record = search(PaperJob(gains(bf16=1.5), soaks=False), tmp_path)
+    assert found(record).plan is None
+    assert found(record).verdict == (
+        "No plan is handed out: it is faster, but under the plan: the state cannot be loaded."
+    )
+
+
+def test_a_job_that_fails_as_it_is_is_its_own_failure(tmp_path: Path) -> None:
+    def fails(order: Order, trial: Trial) -> Trial:
+        return replace(trial, state=State.CRASHED, failure=Failure("ValueError", "no"))
+
+    paper = PaperJob(answer=fails)
+    with pytest.raises(FailedInTraining):
+        search(paper, tmp_path)
+    assert [trial.state for trial in study.load(tmp_path / "study.json").trials] == [State.CRASHED]
+    again = search(PaperJob(), tmp_path, earlier=study.load(tmp_path / "study.json"))
+    assert again.trials[0].state is State.COMPLETE
+
+
+def test_a_dry_run_measures_once_and_says_what_would_follow(tmp_path: Path) -> None:
+    paper, listener = PaperJob(gains(bf16=1.5)), Listener()
+    record = search(paper, tmp_path, listener=listener, dry_run=True)
+    assert paper.purposes == ["baseline"]
+    assert {one.lever for one in found(record).candidates} == {"bf16", "loader_workers"}
+    (outlook,) = listener.outlooks
+    assert outlook.runs[0] == 4  # as it is, bf16, and workers in two settings
+    assert outlook.seconds == tuple(runs * SECONDS for runs in outlook.runs)
+    gone_on = PaperJob(gains(bf16=1.5))
+    search(gone_on, tmp_path, earlier=record)
+    assert len(gone_on.plans("baseline")) == 0
+
+
+class TestBudget:
+    def test_that_does_not_do_for_the_baseline(self, tmp_path: Path) -> None:
+        paper = PaperJob(answer=timed_out)
+        with pytest.raises(BudgetTooSmall, match="within 1 seconds"):
+            search(paper, tmp_path, replace(TWO, budget=1.0))
+        assert [order.limit_seconds for order in paper.orders] == [1.0]
+
+    def test_that_was_too_small_can_be_made_larger(self, tmp_path: Path) -> None:
+        with pytest.raises(BudgetTooSmall):
+            search(PaperJob(answer=timed_out), tmp_path, replace(TWO, budget=1.0))
+        earlier = study.load(tmp_path / "study.json")
+        record = search(PaperJob(gains(bf16=1.5)), tmp_path, earlier=earlier)
+        assert found(record).plan is not None
+        assert record.trials[0].state is State.COMPLETE
+
+    def test_that_ends_before_a_proof_gives_a_verdict_and_no_plan(self, tmp_path: Path) -> None:
+        record = search(PaperJob(gains(bf16=1.5)), tmp_path, replace(TWO, budget=12 * SECONDS))
+        assert found(record).plan is None
+        assert found(record).verdict.startswith("The time granted was over")
+        assert sum(trial.seconds for trial in record.trials) <= 12 * SECONDS
+        assert record.trials[-1].purpose == "proof"
+        assert not (tmp_path / "reference").exists()
+
+    def test_leaves_enough_to_prove_what_was_found(self, tmp_path: Path) -> None:
+        """Without keeping any back, the climb would use up what the proof needs."""
+        budget = 28 * SECONDS
+        record = search(PaperJob(gains(bf16=1.5)), tmp_path, Options(budget=budget))
+        assert found(record).plan is not None
+        assert sum(trial.seconds for trial in record.trials) <= budget
+        screened = [trial for trial in record.trials if trial.purpose == "screen"]
+        unhurried = search(PaperJob(gains(bf16=1.5)), tmp_path, Options())
+        assert len(screened) < sum(trial.purpose == "screen" for trial in unhurried.trials)
+
+    def test_is_the_most_that_a_single_trial_may_take(self, tmp_path: Path) -> None:
+        paper = PaperJob(gains(bf16=1.5))
+        search(paper, tmp_path, replace(TWO, budget=12 * SECONDS))
+        left = [12 * SECONDS - SECONDS * before for before in range(len(paper.orders))]
+        assert all(
+            order.limit_seconds <= most for order, most in zip(paper.orders, left, strict=True)
+        )

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from hotloop.outlook import kept_back, outlook
+from hotloop.search import Candidate
+
+
+def test_without_candidates_the_one_run_was_all() -> None:
+    found = outlook((), 30.0)
+    assert (found.runs, found.seconds) == ((1, 1), (30.0, 30.0))
+
+
+def test_every_setting_is_run_at_the_least() -> None:
+    candidates = (Candidate("compile", ({"mode": "default"}, {"mode": "reduce-overhead"}), 0.3),)
+    found = outlook((*candidates, Candidate("bf16", ({},), 0.2)), 30.0)
+    assert found.runs[0] == 4
+    assert found.runs[1] > 2 * found.runs[0]
+    assert found.seconds == (found.runs[0] * 30.0, found.runs[1] * 30.0)
+
+
+def test_what_comes_after_the_climb_is_kept_back_but_never_all() -> None:
+    assert kept_back(None, 10.0) == 0.0
+    assert 100.0 < kept_back(3600.0, 10.0) < 300.0
+    assert kept_back(60.0, 10.0) < 60.0

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hotloop.figures import PhaseShare, figures
+from hotloop.levers.registry import LEVERS
+from hotloop.measurement import Inventory, Measurement, Software
+from hotloop.promising import promising
+from hotloop.search import Candidate
+from hotloop.study import Options
+from tests import builders
+
+EVERY = {
+    "data": 0.3,
+    "copy": 0.1,
+    "forward": 0.2,
+    "backward": 0.3,
+    "optimizer": 0.1,
+}
+"""Something for each optimisation to win."""
+
+
+def measured(device: str = builders.GPU) -> Measurement:
+    inventory = Inventory(
+        models=[builders.model(convolutions=3)],
+        optimizers=[builders.optimizer()],
+        loaders=[builders.loader(workers=0)],
+        optimizer_built=True,
+    )
+    software = Software("3.11.9", "2.13.0", device)
+    return builders.measurement(inventory=inventory, software=software)
+
+
+def looked_at(
+    shares: dict[str, float] = EVERY, device: str = builders.GPU, **options: Any
+) -> tuple[list[Candidate], dict[str, str]]:
+    found = figures(measured(device))
+    assert found is not None
+    phases = tuple(PhaseShare(phase, share, share) for phase, share in shares.items())
+    seen = replace(found, phases=phases)
+    candidates, refused = promising(measured(device), seen, 8, Options(**options))
+    assert not any(one.tried for one in refused)
+    return list(candidates), {one.lever: one.reason for one in refused}
+
+
+def names(candidates: list[Candidate]) -> list[str]:
+    return [one.lever for one in candidates]
+
+
+def test_every_optimisation_is_either_a_candidate_or_refused_with_a_reason() -> None:
+    for shares in (EVERY, {"rest": 1.0}):
+        candidates, refused = looked_at(shares)
+        assert sorted([*names(candidates), *refused]) == sorted(LEVERS)
+        assert all(refused.values())
+
+
+def test_the_most_promising_come_first_with_their_settings() -> None:
+    candidates, _ = looked_at()
+    shares = [one.share for one in candidates]
+    assert shares == sorted(shares, reverse=True)
+    assert names(candidates)[0] == "loader_workers"
+    assert all(one.settings for one in candidates)
+
+
+def test_what_could_win_next_to_nothing_is_not_tried() -> None:
+    candidates, refused = looked_at({"forward": 0.03, "rest": 0.97})
+    assert candidates == []
+    assert refused["bf16"] == "it could win 1.5% of a step at the very most"
+
+
+def test_what_an_optimisation_says_of_itself_is_handed_on() -> None:
+    _, refused = looked_at(device="cpu")
+    assert refused["pin_memory"] == "there is nothing to copy on a CPU"
+
+
+def test_the_user_names_what_to_try() -> None:
+    candidates, refused = looked_at(only=("bf16", "tf32"))
+    assert {*names(candidates)} == {"bf16", "tf32"}
+    assert refused["compile"] == "it is not among --only"
+
+
+def test_the_user_names_what_not_to_try() -> None:
+    candidates, refused = looked_at(skip=("bf16",))
+    assert "bf16" not in names(candidates)
+    assert refused == {"bf16": "left out by --skip"}
+
+
+@pytest.mark.parametrize(
+    ("effect", "has_lower"),
+    [("same_math", False), ("lower_precision", True), ("changes_training", True)],
+)
+def test_the_user_says_how_far_to_go(effect: str, has_lower: bool) -> None:
+    candidates, refused = looked_at(effect=effect)
+    assert ("bf16" in names(candidates)) is has_lower
+    assert ("tf32" in names(candidates)) is has_lower
+    assert "compile" in names(candidates)
+    if not has_lower:
+        assert refused["bf16"] == "its effect is lower_precision, more than --effect allows"

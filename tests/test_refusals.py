@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hotloop.compare import Pair, compare
+from hotloop.plan import Plan
+from hotloop.proof import Contribution, Proof
+from hotloop.refusals import refusals
+from hotloop.search import Climb, Score, Tried
+from hotloop.study import Found, Options, Refused
+from tests import builders
+from tests.simulated import plan_of
+
+SAME, FASTER = (compare([Pair(before, 1.0)] * 5) for before in (1.0, 2.0))
+
+
+def tried(*levers: str, reason: str) -> Tried:
+    return Tried(plan_of(*levers), levers[-1], Score(1.0), 1.0, not reason, reason)
+
+
+def test_what_was_never_tried_comes_first_and_costs_nothing() -> None:
+    never = Refused("tf32", "there is no GPU", tried=False)
+    climb = Climb(Plan(), (tried("bf16", reason="worse"),), untried=("compile",))
+    found = Found(Options(), refused=(never,), climb=climb)
+    screen = builders.trial(purpose="screen", plan=plan_of("bf16"), seconds=3.0)
+    proof = builders.trial(purpose="proof", plan=plan_of("bf16"), seconds=5.0)
+    assert refusals(found, {}, (screen, proof)) == (
+        never,
+        Refused("compile", "there was no time left for it", tried=False),
+        Refused("bf16", "worse", tried=True, cost=3.0),
+    )
+
+
+def test_what_is_in_the_plan_is_not_refused() -> None:
+    steps = (tried("bf16", reason=""), tried("bf16", "compile", reason=""))
+    found = Found(Options(), climb=Climb(plan_of("bf16", "compile"), steps), plan=plan_of("bf16"))
+    assert [one.lever for one in refusals(found, {}, ())] == ["compile"]
+
+
+def test_one_that_was_kept_and_not_proven_says_so_whatever_its_other_settings_did() -> None:
+    steps = (tried("bf16", reason=""), tried("bf16", reason="worse"))
+    found = Found(Options(), climb=Climb(plan_of("bf16"), steps))
+    assert refusals(found, {}, ())[0].reason == "it was not proven to help"
+    found = replace(found, proof=Proof(plan_of("bf16"), SAME, (), (), 0.0))
+    assert refusals(found, {}, ())[0].reason == f"it was not proven to help: {SAME.reason}"
+
+
+def test_a_passenger_is_called_one_unless_it_changes_the_training() -> None:
+    proof = Proof(plan_of("compile"), FASTER, (), (Contribution("bf16", SAME),), 0.0)
+    climb = Climb(plan_of("bf16", "compile"), (tried("bf16", reason=""),))
+    found = Found(Options(), climb=climb, proof=proof, plan=plan_of("compile"))
+    (passenger,) = refusals(found, {}, ())
+    assert passenger.reason == f"a passenger: {SAME.reason}"
+    (last,) = refusals(found, {"bf16": "step 1 is missing"}, ())
+    assert last.reason == "it changes the training: step 1 is missing"
