@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.figures import Figures, figures, training_loader
-from hotloop.interactions import names
 from hotloop.job import ScriptJob
 from hotloop.levers.base import Seen
 from hotloop.levers.registry import LEVERS
 from hotloop.plan import LeverSetting, Plan
-from hotloop.search import Candidate, Score, climb
+from hotloop.search.climb import Candidate, Score, climb
+from hotloop.search.interactions import names
 from hotloop.trial.launch import Glimpse, Order, ProcessLauncher
 from hotloop.trial.spec import StopRule
 from hotloop.trial.trial import State, Trial

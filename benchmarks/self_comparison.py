@@ -17,10 +17,10 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from hotloop.compare import LEAST_PAIRS, Comparison, Pair, compare
 from hotloop.figures import figures
 from hotloop.job import ScriptJob
 from hotloop.plan import Plan
+from hotloop.search.compare import LEAST_PAIRS, Comparison, Pair, compare
 from hotloop.trial.launch import Glimpse, Order, ProcessLauncher
 from hotloop.trial.spec import StopRule
 

@@ -18,7 +18,7 @@ from hotloop.study import Found, Options, Study
 from hotloop.trial.launch import Glimpse, Order, Watcher
 from hotloop.trial.spec import Exam, Soak
 from hotloop.trial.trial import State, Trial
-from hotloop.watching import Outlook
+from hotloop.workshop.watching import Outlook
 from tests import builders
 from tests.simulated import Law, gains, words
 

@@ -25,11 +25,9 @@ CHILD = [
 
 PURE = (
     "hotloop.stats",
-    "hotloop.compare",
+    "hotloop.search",
     "hotloop.equivalence",
     "hotloop.evidence",
-    "hotloop.proof",
-    "hotloop.search",
     "hotloop.job",
     "hotloop.plan",
     "hotloop.study",

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from hotloop import codec
-from hotloop.compare import Pair, compare, self_comparison_floor
-from hotloop.equivalence import Equivalence, Witnesses, factor_for, judge
-from hotloop.examine import own_mantissa
+from hotloop.equivalence.judge import Equivalence, Witnesses, factor_for, judge
 from hotloop.figures import figures
 from hotloop.measurement import Measurement
-from hotloop.promising import promising
+from hotloop.search.compare import Pair, compare, self_comparison_floor
 from hotloop.study import Options, Study
 from hotloop.timeline import Phase
 from hotloop.trial.trial import Trial
+from hotloop.workshop.examine import own_mantissa
+from hotloop.workshop.promising import promising
 from tests.sources import ROOT
 
 RESNET, GPT2 = "resnet18-h200", "gpt2-h200"

@@ -6,25 +6,25 @@ from dataclasses import replace
 from pathlib import Path
 
 from hotloop import machine, study
-from hotloop.equivalence import Equivalence
+from hotloop.equivalence.judge import Equivalence
 from hotloop.errors import BudgetTooSmall, StudyMismatch
-from hotloop.examine import Examiner, steps_for
 from hotloop.figures import Figures
 from hotloop.job import ScriptJob
-from hotloop.measured import measured
 from hotloop.measurement import Measurement
-from hotloop.outlook import kept_back, outlook
 from hotloop.plan import Plan
-from hotloop.promising import promising
-from hotloop.proof import Proof, prove
-from hotloop.refusals import refusals
-from hotloop.search import BudgetSpent, Candidate, climb
-from hotloop.soak import soak
+from hotloop.search.climb import BudgetSpent, Candidate, climb
+from hotloop.search.proof import Proof, prove
 from hotloop.study import Found, Options, Study
 from hotloop.trial.launch import Launcher
 from hotloop.trial.trial import State, Trial
-from hotloop.watching import Audience
-from hotloop.workshop import Granted, Workshop, score_of
+from hotloop.workshop.examine import Examiner, steps_for
+from hotloop.workshop.measured import measured
+from hotloop.workshop.outlook import kept_back, outlook
+from hotloop.workshop.promising import promising
+from hotloop.workshop.refusals import refusals
+from hotloop.workshop.soak import soak
+from hotloop.workshop.watching import Audience
+from hotloop.workshop.workshop import Granted, Workshop, score_of
 
 PATIENCE = 10.0
 """Times the first trial: after so long without any gain a job has nothing to win."""

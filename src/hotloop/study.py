@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hotloop import __version__, codec
-from hotloop.equivalence import Equivalence
+from hotloop.equivalence.judge import Equivalence
 from hotloop.errors import StudyMismatch, StudyNotWritable
 from hotloop.job import ScriptJob
 from hotloop.machine import Machine
 from hotloop.plan import Plan
-from hotloop.proof import Proof
-from hotloop.search import Candidate, Climb
+from hotloop.search.climb import Candidate, Climb
+from hotloop.search.proof import Proof
 from hotloop.trial.trial import Trial
 
 VERSION = 1

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from hotloop import machine, study
 from hotloop.errors import PlanError
-from hotloop.examine import Examiner
 from hotloop.job import ScriptJob
-from hotloop.measured import measured
 from hotloop.plan import Plan
 from hotloop.study import Found, Options, Study
 from hotloop.trial.launch import Launcher
-from hotloop.watching import Audience
-from hotloop.workshop import Granted, Workshop
+from hotloop.workshop.examine import Examiner
+from hotloop.workshop.measured import measured
+from hotloop.workshop.watching import Audience
+from hotloop.workshop.workshop import Granted, Workshop
 
 
 def verify(

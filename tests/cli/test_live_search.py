@@ -13,7 +13,7 @@ from hotloop.plan import Plan
 from hotloop.study import Found, Options, Study
 from hotloop.trial.launch import Glimpse
 from hotloop.trial.trial import State
-from hotloop.watching import Outlook
+from hotloop.workshop.watching import Outlook
 from tests.report.studies import BF16, BOTH, failed, lost, numbered, searched, timed, won
 
 OUTLOOK = Outlook((3, 9), (60.0, 300.0))

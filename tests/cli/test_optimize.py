@@ -21,7 +21,7 @@ from hotloop.levers.base import Effect
 from hotloop.plan import Plan
 from hotloop.study import Options, Study
 from hotloop.trial.launch import Glimpse
-from hotloop.watching import Audience, Outlook
+from hotloop.workshop.watching import Audience, Outlook
 from tests.report.studies import BOTH, lost, won
 
 OUTLOOK = Outlook((3, 9), (60.0, 300.0))

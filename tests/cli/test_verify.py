@@ -12,7 +12,7 @@ import pytest
 
 from hotloop import interpreter, plan
 from hotloop.cli.main import main
-from hotloop.equivalence import Equivalence
+from hotloop.equivalence.judge import Equivalence
 from hotloop.errors import PlanError
 from hotloop.plan import Plan
 from hotloop.study import Found, Options, Study

@@ -13,16 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from hotloop import examine, study
-from hotloop.equivalence import Equivalence
-from hotloop.examine import STEPS, Examiner
+from hotloop import study
+from hotloop.equivalence.judge import Equivalence
 from hotloop.job import ScriptJob
 from hotloop.plan import LeverSetting, Plan
 from hotloop.study import Found, Options, Study
 from hotloop.trial.launch import Glimpse, Order, ProcessLauncher, Watcher
 from hotloop.trial.trial import Trial
-from hotloop.watching import Outlook
-from hotloop.workshop import Granted, Workshop
+from hotloop.workshop import examine
+from hotloop.workshop.examine import STEPS, Examiner
+from hotloop.workshop.watching import Outlook
+from hotloop.workshop.workshop import Granted, Workshop
 from tests import builders
 
 pytestmark = pytest.mark.e2e

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from hotloop import soak
 from hotloop.job import ScriptJob
 from hotloop.plan import LeverSetting, Plan
 from hotloop.study import Soaked
 from hotloop.trial.launch import Order, ProcessLauncher
 from hotloop.trial.spec import Soak, StopRule
 from hotloop.trial.trial import Trial
+from hotloop.workshop import soak
 
 pytestmark = pytest.mark.e2e
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from hotloop import study
-from hotloop.compare import Comparison, Pair, compare
-from hotloop.equivalence import Equivalence
+from hotloop.equivalence.judge import Equivalence
 from hotloop.measurement import Memory
 from hotloop.plan import LeverSetting, Plan
-from hotloop.proof import Contribution, Proof
-from hotloop.search import Candidate
+from hotloop.search.climb import Candidate
+from hotloop.search.compare import Comparison, Pair, compare
+from hotloop.search.proof import Contribution, Proof
 from hotloop.study import Found, Options, Refused, Soaked, Study
 from hotloop.trial.trial import State, Trial
 from tests.builders import Log, job, machine, measurement, trial

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from hotloop.plan import Plan
-from hotloop.proof import Proof
 from hotloop.report.search_figures import search_figures
+from hotloop.search.proof import Proof
 from hotloop.trial.trial import State
 from tests.builders import measurement, training
 from tests.report.studies import BF16, BOTH, COMPILE, lost, ratio, searched, timed, won

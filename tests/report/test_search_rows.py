@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hotloop.compare import Comparison
 from hotloop.plan import Plan
-from hotloop.proof import Contribution, Proof
 from hotloop.report.search_rows import SearchRows, rows
-from hotloop.search import Climb
+from hotloop.search.climb import Climb
+from hotloop.search.compare import Comparison
+from hotloop.search.proof import Contribution, Proof
 from hotloop.study import Options, Soaked
 from tests.report.studies import BOTH, lost, ratio, same, searched, timed, won
 

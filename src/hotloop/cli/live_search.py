@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hotloop.plan import Plan
     from hotloop.study import Options, Study
     from hotloop.trial.trial import Trial
-    from hotloop.watching import Outlook
+    from hotloop.workshop.watching import Outlook
 
 EVERY_SECONDS = 0.5
 LINES = 12

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from hotloop.job import ScriptJob
     from hotloop.study import Options, Study
-    from hotloop.watching import Outlook
+    from hotloop.workshop.watching import Outlook
 
 SUMMARY = "find what makes a script faster, and prove it"
 USAGE = "hotloop optimize [options] (SCRIPT | -m MODULE) [ARGS…]"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hotloop.equivalence import Equivalence
+from hotloop.equivalence.judge import Equivalence
 
 
 def verdict(found: Equivalence | None) -> str:

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hotloop.compare import Comparison
 from hotloop.figures import PhaseShare, figures
 from hotloop.plan import Plan
-from hotloop.proof import Proof
 from hotloop.report.plan_words import key
 from hotloop.report.trial_rows import TIMED, peak
+from hotloop.search.compare import Comparison
+from hotloop.search.proof import Proof
 from hotloop.study import Found, Options, Study
 from hotloop.trial.trial import State, Trial
 

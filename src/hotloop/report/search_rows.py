@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hotloop.compare import Comparison
 from hotloop.figures import PhaseShare
 from hotloop.plan import LeverSetting
 from hotloop.report import equivalence_rows, units
@@ -12,6 +11,7 @@ from hotloop.report.plan_words import NOTHING, setting_words
 from hotloop.report.profile_rows import NAMES
 from hotloop.report.search_figures import Pace, Rung, SearchFigures, search_figures
 from hotloop.report.trial_rows import Telling, TrialRow
+from hotloop.search.compare import Comparison
 from hotloop.study import Found, Options, Refused, Soaked, Study
 from hotloop.timeline import Phase
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from hotloop.compare import LEAST_PAIRS
-from hotloop.interactions import names
 from hotloop.plan import Plan
-from hotloop.proof import prove
-from hotloop.rounds import FUTILE_AFTER, LEAST_FOR_A_PART, MOST_ROUNDS
-from hotloop.search import BudgetSpent, Score
+from hotloop.search.climb import BudgetSpent, Score
+from hotloop.search.compare import LEAST_PAIRS
+from hotloop.search.interactions import names
+from hotloop.search.proof import prove
+from hotloop.search.rounds import FUTILE_AFTER, LEAST_FOR_A_PART, MOST_ROUNDS
 from tests.simulated import SimulatedBench, gains, plan_of
 
 COMPARISONS = 200

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hotloop.compare import Pair, compare
 from hotloop.plan import Plan
-from hotloop.proof import Contribution, Proof
-from hotloop.refusals import refusals
-from hotloop.search import Climb, Score, Tried
+from hotloop.search.climb import Climb, Score, Tried
+from hotloop.search.compare import Pair, compare
+from hotloop.search.proof import Contribution, Proof
 from hotloop.study import Found, Options, Refused
+from hotloop.workshop.refusals import refusals
 from tests import builders
 from tests.simulated import plan_of
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hotloop import compare
-from hotloop.compare import LEAST_PAIRS, Comparison, Pair, self_comparison_floor
-from hotloop.interactions import without
 from hotloop.plan import Plan
-from hotloop.search import Bench
+from hotloop.search import compare
+from hotloop.search.climb import Bench
+from hotloop.search.compare import LEAST_PAIRS, Comparison, Pair, self_comparison_floor
+from hotloop.search.interactions import without
 
 FUTILE_AFTER = 2
 """Rounds of a plan that is no faster than the job as it is: it will not come to five."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from hotloop import compare, rounds
-from hotloop.compare import Comparison
-from hotloop.interactions import names, without
 from hotloop.plan import Plan
-from hotloop.search import Bench
+from hotloop.search import compare, rounds
+from hotloop.search.climb import Bench
+from hotloop.search.compare import Comparison
+from hotloop.search.interactions import names, without
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hotloop.plan import Plan
-from hotloop.search import Climb
+from hotloop.search.climb import Climb
 from hotloop.study import Found, Refused
 from hotloop.trial.trial import Trial
 

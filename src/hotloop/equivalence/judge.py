@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hotloop import same_arithmetic, same_structure
+from hotloop.equivalence import arithmetic, structure
 from hotloop.evidence import Evidence
 from hotloop.trial.trial import State, Trial
 
@@ -59,10 +59,10 @@ def judge(candidate: Trial, witnesses: Witnesses, factor: float) -> Equivalence:
     for trial, whose in zip(trials, ("the job as it is", "the yardstick", "it"), strict=True):
         if trial.state is not State.COMPLETE or trial.evidence is None:
             return _nothing(f"{whose} could not be examined: {trial.reason or 'no evidence'}")
-    streams = same_structure.exact_streams(
+    streams = structure.exact_streams(
         _evidence(witnesses.reference).structure, _evidence(witnesses.yardstick).structure
     )
-    near = same_arithmetic.closeness(
+    near = arithmetic.closeness(
         _evidence(candidate).differences, _evidence(witnesses.yardstick).differences, factor
     )
     reasons = (
@@ -138,20 +138,20 @@ def _structure(candidate: Trial, reference: Trial, streams: list[str]) -> Iterat
     if not then.steps:
         yield "no step was seen, so there is nothing to compare"
         return
-    yield from same_structure.step_differences(then, now)
-    yield from same_structure.setting_differences(then, now)
+    yield from structure.step_differences(then, now)
+    yield from structure.setting_differences(then, now)
     if streams:
-        yield from same_structure.batch_differences(then, now, streams)
+        yield from structure.batch_differences(then, now, streams)
     else:
         yield "nothing that the model was given could be compared"
     if reference.measurement is not None and candidate.measurement is not None:
-        yield from same_structure.loader_differences(
+        yield from structure.loader_differences(
             reference.measurement.inventory.loaders, candidate.measurement.inventory.loaders
         )
 
 
 def _arithmetic(
-    candidate: Trial, witnesses: Witnesses, near: list[same_arithmetic.Closeness]
+    candidate: Trial, witnesses: Witnesses, near: list[arithmetic.Closeness]
 ) -> Iterator[str]:
     evidence = _evidence(candidate)
     problems = [_evidence(trial).problem for trial in (witnesses.reference, witnesses.yardstick)]
@@ -160,7 +160,7 @@ def _arithmetic(
     elif not near:
         why = next((f": {problem}" for problem in problems if problem), "")
         yield f"the arithmetic of no step could be compared{why}"
-    yield from list(same_arithmetic.lost(evidence.differences))[:1]
+    yield from list(arithmetic.lost(evidence.differences))[:1]
     beyond = [one for one in near if one.ratio > 1]
     if beyond:
         worst = beyond[0]
@@ -185,12 +185,12 @@ def _compared(candidate: Trial, witnesses: Witnesses, streams: list[str]) -> tup
 
 
 def _not_compared(candidate: Trial, witnesses: Witnesses, streams: list[str]) -> tuple[str, ...]:
-    structure = _evidence(witnesses.reference).structure
-    others = sorted({given.stream for given in structure.given} - set(streams))
+    all_given = _evidence(witnesses.reference).structure.given
+    others = sorted({given.stream for given in all_given} - set(streams))
     lines = ["the random numbers themselves: seeds were fixed and dropout was off on both sides"]
     if others:
         lines.append(f"{', '.join(others)}: what it is given depends on the weights")
-    skipped = same_structure.skipped(_evidence(candidate).structure)
+    skipped = structure.skipped(_evidence(candidate).structure)
     if skipped:
         lines.append(f"{skipped} steps that the gradient scaler skipped")
     return tuple(lines)

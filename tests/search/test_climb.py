@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from hotloop.interactions import names
 from hotloop.levers.bf16 import Bf16
 from hotloop.levers.compile import Compile
 from hotloop.plan import Plan
-from hotloop.search import CLEARLY_WORSE, Candidate, Climb, Score, climb
+from hotloop.search.climb import CLEARLY_WORSE, Candidate, Climb, Score, climb
+from hotloop.search.interactions import names
 from tests.simulated import (
     Law,
     Network,

@@ -9,18 +9,19 @@ from typing import Any
 
 import pytest
 
-from hotloop import examine, study
-from hotloop.equivalence import LOWER_PRECISION, SAME_MATH, Equivalence, Witnesses
+from hotloop import study
+from hotloop.equivalence.judge import LOWER_PRECISION, SAME_MATH, Equivalence, Witnesses
 from hotloop.evidence import Evidence
-from hotloop.examine import LEAST, STEPS, Examiner, own_mantissa, steps_for
 from hotloop.measurement import Inventory, Measurement, Precision, Software
 from hotloop.plan import LeverSetting, Plan
 from hotloop.study import Found, Options, Study
 from hotloop.trial.launch import Glimpse, Order, Watcher
 from hotloop.trial.spec import Exam
 from hotloop.trial.trial import Trial
-from hotloop.watching import Outlook
-from hotloop.workshop import Granted, Workshop
+from hotloop.workshop import examine
+from hotloop.workshop.examine import LEAST, STEPS, Examiner, own_mantissa, steps_for
+from hotloop.workshop.watching import Outlook
+from hotloop.workshop.workshop import Granted, Workshop
 from tests import builders
 
 FUSED = LeverSetting("fused_optimizer", {})

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hotloop.interactions import PACK, are_partners, names
 from hotloop.plan import LeverSetting, Plan
+from hotloop.search.interactions import PACK, are_partners, names
 
 HARMLESS = 0.96
 """The gain of one that hurt no more than chance may have made it."""

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from hotloop.equivalence.arithmetic import ONE_TENSOR, closeness, lost
 from hotloop.evidence import Difference
-from hotloop.same_arithmetic import ONE_TENSOR, closeness, lost
 
 NOISE = 1e-6
 """Of the yardstick, relative to tensors of norm 1."""

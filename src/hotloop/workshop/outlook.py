@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hotloop.search import Candidate
-from hotloop.watching import Outlook
+from hotloop.search.climb import Candidate
+from hotloop.workshop.watching import Outlook
 
 TO_PROVE, TO_EXAMINE, TO_SOAK = 10, 7, 3
 """Runs."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.equivalence import SAME_MATH, Equivalence, Witnesses, judge, together
+from hotloop.equivalence.judge import SAME_MATH, Equivalence, Witnesses, judge, together
 from hotloop.evidence import Difference, Evidence, Given, SettingSeen, StepSeen, Structure
 from hotloop.measurement import Losses
 from hotloop.trial.trial import State, Trial

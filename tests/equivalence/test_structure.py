@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.evidence import Given, SettingSeen, StepSeen, Structure
-from hotloop.same_structure import (
+from hotloop.equivalence.structure import (
     batch_differences,
     exact_streams,
     loader_differences,
@@ -14,6 +13,7 @@ from hotloop.same_structure import (
     skipped,
     step_differences,
 )
+from hotloop.evidence import Given, SettingSeen, StepSeen, Structure
 from tests import builders
 
 STEP = StepSeen(optimizer=0, taken=True, moved=True, passes=1, clips=1)

@@ -6,8 +6,7 @@ import shutil
 from dataclasses import dataclass
 from functools import cached_property
 
-from hotloop import equivalence
-from hotloop.equivalence import Equivalence, Witnesses, judge
+from hotloop.equivalence.judge import Equivalence, Witnesses, factor_for, judge, together
 from hotloop.levers.base import Effect
 from hotloop.levers.registry import LEVERS
 from hotloop.measurement import Measurement
@@ -15,7 +14,7 @@ from hotloop.plan import Plan
 from hotloop.timeline import steps as steps_of
 from hotloop.trial.spec import Exam
 from hotloop.trial.trial import Trial
-from hotloop.workshop import Workshop
+from hotloop.workshop.workshop import Workshop
 
 STEPS = 60
 SECONDS = 60.0
@@ -44,7 +43,7 @@ class Examiner:
         if exact != plan:
             coarsest = min(_mantissa(one.lever) or self.own_bits for one in plan.levers)
             parts.append(self._judged(plan, min(coarsest, self.own_bits)))
-        return equivalence.together(parts)
+        return together(parts)
 
     def close(self) -> None:
         """Weights are large, and have served their purpose."""
@@ -84,7 +83,7 @@ class Examiner:
         witnesses = Witnesses(self.reference, self._yardstick(bits), self._reseeded)
         draws = self.reference.evidence.draws if self.reference.evidence else False
         candidate = self.workshop.examined(plan, self._exam(eager_random=draws), "candidate")
-        return judge(candidate, witnesses, equivalence.factor_for(bits))
+        return judge(candidate, witnesses, factor_for(bits))
 
     def _yardstick(self, bits: int) -> Trial:
         if bits not in self._yardsticks:

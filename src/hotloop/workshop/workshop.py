@@ -15,12 +15,12 @@ from hotloop import study
 from hotloop.figures import Figures, figures
 from hotloop.job import ScriptJob
 from hotloop.plan import Plan
-from hotloop.search import BudgetSpent, Score
+from hotloop.search.climb import BudgetSpent, Score
 from hotloop.study import Found, Study
 from hotloop.trial.launch import Launcher, Order
 from hotloop.trial.spec import Exam, Soak, StopRule
 from hotloop.trial.trial import State, Trial
-from hotloop.watching import Audience
+from hotloop.workshop.watching import Audience
 
 BASELINE = "baseline"
 SECONDS = 3.0

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol
 
-from hotloop import second_looks
-from hotloop.compare import LEAST_GAIN
-from hotloop.interactions import combined, missing
 from hotloop.levers.registry import LEVERS
 from hotloop.plan import LeverSetting, Plan
-from hotloop.second_looks import Idea, Look
+from hotloop.search import second_looks
+from hotloop.search.compare import LEAST_GAIN
+from hotloop.search.interactions import combined, missing
+from hotloop.search.second_looks import Idea, Look
 
 CLEARLY_WORSE = 1.25
 """Times the best so far: a trial that is beyond need not be measured to the end."""

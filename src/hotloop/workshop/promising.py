@@ -6,7 +6,7 @@ from hotloop.figures import Figures, training_loader
 from hotloop.levers.base import Effect, Seen
 from hotloop.levers.registry import LEVERS
 from hotloop.measurement import Measurement
-from hotloop.search import Candidate
+from hotloop.search.climb import Candidate
 from hotloop.study import Options, Refused
 from hotloop.suggest import LEAST_SHARE
 

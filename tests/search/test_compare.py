@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hotloop.compare import LEAST_PAIRS, Pair, compare, failed, self_comparison_floor
+from hotloop.search.compare import LEAST_PAIRS, Pair, compare, failed, self_comparison_floor
 
 STEP = 0.01
 COMPARISONS = 200

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hotloop.plan import LeverSetting
-from hotloop.second_looks import Look, other_settings, reopened, together
+from hotloop.search.second_looks import Look, other_settings, reopened, together
 from tests.simulated import plan_of
 
 

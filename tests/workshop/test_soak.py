@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from hotloop import soak
 from hotloop.evidence import SoakSeen
 from hotloop.measurement import Losses
 from hotloop.plan import LeverSetting, Plan
 from hotloop.study import Soaked
 from hotloop.trial.spec import Soak
 from hotloop.trial.trial import State, Trial
+from hotloop.workshop import soak
 from tests import builders
 
 PLAN = Plan((LeverSetting("fused_optimizer", {}),))

@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
-from hotloop import study, workshop
+from hotloop import study
 from hotloop.figures import figures
 from hotloop.measurement import Memory
 from hotloop.plan import Plan
-from hotloop.search import BudgetSpent, Score
+from hotloop.search.climb import BudgetSpent, Score
 from hotloop.study import Found, Options
 from hotloop.trial.fake import FakeLauncher
 from hotloop.trial.spec import Exam, StopRule
 from hotloop.trial.trial import State, Trial
-from hotloop.workshop import FEWEST, LEAST, MOST, Granted, Workshop, score_of, steps_for
+from hotloop.workshop import workshop
+from hotloop.workshop.workshop import FEWEST, LEAST, MOST, Granted, Workshop, score_of, steps_for
 from tests import builders
 from tests.searching import Listener
 from tests.simulated import plan_of

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from hotloop.outlook import kept_back, outlook
-from hotloop.search import Candidate
+from hotloop.search.climb import Candidate
+from hotloop.workshop.outlook import kept_back, outlook
 
 
 def test_without_candidates_the_one_run_was_all() -> None:

@@ -8,9 +8,9 @@ import pytest
 from hotloop.figures import PhaseShare, figures
 from hotloop.levers.registry import LEVERS
 from hotloop.measurement import Inventory, Measurement, Software
-from hotloop.promising import promising
-from hotloop.search import Candidate
+from hotloop.search.climb import Candidate
 from hotloop.study import Options
+from hotloop.workshop.promising import promising
 from tests import builders
 
 EVERY = {

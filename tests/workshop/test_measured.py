@@ -6,9 +6,9 @@ import pytest
 
 from hotloop.errors import FailedInTraining, NothingMeasured, TimedOut
 from hotloop.figures import figures
-from hotloop.measured import measured
 from hotloop.trial.result import Failure
 from hotloop.trial.trial import State
+from hotloop.workshop.measured import measured
 from tests import builders
 
 

@@ -1,0 +1,1 @@
+"""The work of a search: its trials are ordered, watched, recorded and put together here."""
