@@ -95,7 +95,7 @@ class TestSteps:
         here, launcher = shop(tmp_path, took(3.0))
         here.examined(Plan(), exam(tmp_path), "candidate")
         stop = launcher.orders[0].stop
-        assert (stop.warm_up, stop.steps) == (0, 41)
+        assert (stop.warm_up, stop.steps) == (0, 3 * 40)
 
 
 class TestScore:

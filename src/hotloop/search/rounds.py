@@ -17,7 +17,7 @@ from hotloop.search.compare import LEAST_PAIRS, Comparison, Pair, self_compariso
 from hotloop.search.interactions import without
 
 FUTILE_AFTER = 2
-"""Rounds of a plan that is no faster than the job as it is: it will not come to five."""
+"""Rounds none of which was faster than the job as it is: it will not come to five."""
 LEAST_FOR_A_PART = 3
 """Pairs that can show what one optimisation of a proven plan adds."""
 MOST_ROUNDS = 8
@@ -103,7 +103,8 @@ class _Rounds:
     def _is_hopeless(self, comparison: Comparison) -> bool:
         count = len(self._rounds)
         if count < LEAST_PAIRS:
-            return comparison.ratio < 1
+            # One pair that says otherwise is reason enough to go on: the climb has said so too.
+            return all(pair.candidate >= pair.baseline for pair in comparison.pairs)
         return count == MOST_ROUNDS or comparison.ratio < compare.counts(self._floor())
 
     def _is_decided(self, name: str) -> bool:

@@ -106,8 +106,8 @@ class Workshop:
         return self.run(plan, purpose, self._stop, soak=soak)
 
     def examined(self, plan: Plan, exam: Exam, purpose: str) -> Trial:
-        # The examination ends by itself; this only keeps the clock from ending it before.
-        stop = StopRule(warm_up=0, steps=exam.steps + 1)
+        # The examination ends by itself. This is for a job in which it sees no steps.
+        stop = StopRule(warm_up=0, steps=3 * exam.steps)
         return self.run(plan, purpose, stop, exam=exam)
 
     def run(

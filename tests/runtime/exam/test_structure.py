@@ -226,3 +226,32 @@ def test_evaluation_is_not_training_on_what_the_model_is_given(
     with torch.no_grad():
         model(jobs.batch()[0])
     assert len(noted.structure.given) == before
+
+
+def test_weights_that_the_script_updates_itself(torch: Any, jobs: Any, noted: Noted) -> None:
+    model = jobs.Net()
+    for moves in (True, True, False, True, True):
+        backward(jobs, model)
+        for weight in model.parameters():
+            if moves:
+                weight.data -= 0.1 * weight.grad
+            weight.grad = None
+    # The first model call is not seen, and the last update is over only when the model is called.
+    assert [step.moved for step in noted.steps] == [True, True, False, True]
+    assert {step.passes for step in noted.steps} == {1}
+
+
+def test_each_argument_of_a_model_is_a_stream_by_itself(torch: Any, noted: Noted) -> None:
+    """The state of a recurrent network depends on its weights; the data beside it does not."""
+    model = torch.nn.GRU(3, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    state = torch.zeros(1, 2, 3)
+    for _ in range(3):
+        output, state = model(torch.ones(4, 2, 3), state.detach())
+        output.sum().backward()
+        optimizer.step()
+    checksums: dict[str, set[str]] = {}
+    for given in noted.structure.given:
+        checksums.setdefault(given.stream, set()).add(given.checksum)
+    assert len(checksums["model 0, argument 1"]) == 1
+    assert len(checksums["model 0, argument 2"]) == 2

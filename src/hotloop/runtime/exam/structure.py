@@ -32,12 +32,15 @@ class StructureProbe:
         self._before: list[Any] = []
         self._last: dict[int, tuple[int, list[Any]]] = {}
         """Of every optimizer: which was its last step, and the weights before it."""
+        self._has_optimizer = False
+        self._by_hand: _ByHand | None = None
         self._passes = self._clips = 0
         self._inside_model = False
         self._scaled: list[bool] = []
         """For every scaler's step that is going on: whether an optimizer has stepped in it."""
 
     def attach(self, seams: Seams) -> None:
+        seams.optimizer.before.append(self._build)
         seams.batch.after.append(self._batch)
         seams.model.before.append(self._call)
         seams.model.after.append(self._called)
@@ -53,6 +56,9 @@ class StructureProbe:
     def steps(self) -> int:
         return len(self.structure.steps)
 
+    def _build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._has_optimizer = True
+
     def _batch(self, args: tuple[Any, ...], batch: Any, began: int) -> None:
         if batch is not None:
             self._give(f"loader {getattr(args[0], '_hotloop_loader', 0)}", batch)
@@ -60,11 +66,19 @@ class StructureProbe:
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._inside_model = True
         if self._torch.is_grad_enabled():
-            number = self._numbers["model"].of(args[0])
-            self._give(f"model {number}", [*args[1:], *kwargs.values()])
+            if self._passes and not self._has_optimizer:
+                self._update_by_hand(args[0])
+            self._give_model(f"model {self._numbers['model'].of(args[0])}", args[1:], kwargs)
 
     def _called(self, args: tuple[Any, ...], result: Any, began: int) -> None:
         self._inside_model = False
+
+    def _give_model(self, model: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Each argument by itself: beside the data there may be a state that the model has made."""
+        named = {f"{place + 1}": value for place, value in enumerate(args)} | kwargs
+        batches = {name: value for name, value in named.items() if samples.count(value)}
+        for name, value in batches.items():
+            self._give(model if len(named) == 1 else f"{model}, argument {name}", value)
 
     def _give(self, stream: str, what: Any) -> None:
         given = Given(stream, self.steps, samples.count(what), checksum(self._torch, what))
@@ -103,6 +117,14 @@ class StructureProbe:
         overflow = getattr(optimizer, "found_inf", None)
         self._note(optimizer, taken=not (overflow is not None and float(overflow)), moved=moved)
 
+    def _update_by_hand(self, model: Any) -> None:
+        """The script itself changes the weights, at the latest before it calls the model again."""
+        if self._by_hand is None:
+            self._by_hand = _ByHand(model)
+        now = self._sample(self._by_hand)
+        moved, self._before = now != self._before, now
+        self._note(self._by_hand, taken=True, moved=moved)
+
     def _note(self, optimizer: Any, taken: bool, moved: bool) -> None:
         number = self._numbers["optimizer"].of(optimizer)
         self._note_settings(optimizer, number)
@@ -126,6 +148,15 @@ class StructureProbe:
         every = [p for group in optimizer.param_groups for p in group["params"] if p.numel()]
         some = every[:: len(every) // LOOKS + 1]
         return [p.detach().flatten()[p.numel() // 2].item() for p in some]
+
+
+class _ByHand:
+    """Stands for the optimizer of a job that has none."""
+
+    def __init__(self, model: Any) -> None:
+        learned = [weight for weight in model.parameters() if weight.requires_grad]
+        self.param_groups: list[dict[str, Any]] = [{"params": learned}]
+        self.state: dict[Any, Any] = {}
 
 
 def _text(value: Any) -> str:
