@@ -117,3 +117,9 @@ def test_where_all_is_zero_only_zero_is_the_same() -> None:
 def test_tensors_without_a_number_are_named_once() -> None:
     found = list(lost([seen(0.0, tensor="a"), seen(None, 3), seen(None, 5, quantity="update")]))
     assert found == ["step 6: the update of w is missing or not a number"]
+
+
+def test_a_yardstick_that_is_lost_itself_excuses_nothing() -> None:
+    """Rounding in a deep network may leave nothing of a gradient; then nothing can be shown."""
+    assert ratios([seen(0.6)], [seen(0.4)])["the gradients"] > 1
+    assert ratios([seen(0.4)], [seen(0.4)])["the gradients"] < 1

@@ -21,6 +21,11 @@ from hotloop.evidence import Difference
 QUANTITIES = ("gradient", "update")
 ONE_TENSOR = 2.0
 """A tensor by itself may differ by so much more than all of them together: there are many."""
+ANOTHER = 0.5
+"""So far from the reference, relative to it, is another gradient, whatever the yardstick allows.
+
+Unrelated ones are 1.4 apart. Where rounding alone leads so far, nothing can be shown.
+"""
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ def _of_quantity(
         noise = _total(one.difference for one in there.values())
         noise = max(noise, _total(one.ulp for one in here.values())) / (reference or 1.0)
         distance = _total(one.difference for one in here.values()) / (reference or 1.0)
-        totals.append(_ratio(distance, noise))
+        totals.append(_ratio(distance, min(noise, ANOTHER / factor)))
         along.append(_along(here, there, noise))
         for name, one in here.items():
             other = there.get(name)
