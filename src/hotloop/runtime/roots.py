@@ -27,6 +27,7 @@ class RootFinder:
         self._pristine: Any = None
         self._thread = threading.get_ident()
         self._loading = False
+        self._met_while_loading = False
         self._inside = False
         self._passes = 0
         self._optimizer_built = False
@@ -92,6 +93,9 @@ class RootFinder:
         self._seams.optimizer.before.remove(self._build)
         self._seams.backward.before.remove(self._begin)
         self._seams.step.after.remove(self._count_step)
+        if not self._met_while_loading:
+            self._seams.batch.before.remove(self._load)
+            self._seams.batch.after.remove(self._loaded)
         self._watch_classes()
 
     def _open(self) -> None:
@@ -119,7 +123,10 @@ class RootFinder:
 
     def _is_root_call(self, module: Any) -> bool:
         """Whether the script itself calls a model. Criteria and transforms have no parameters."""
-        if self._inside or self._loading or threading.get_ident() != self._thread:
+        if self._loading:
+            self._met_while_loading = True
+            return False
+        if self._inside or threading.get_ident() != self._thread:
             return False
         return self._is_known(module) or next(module.parameters(), None) is not None
 

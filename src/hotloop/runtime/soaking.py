@@ -28,6 +28,7 @@ class Soaking:
     """Stands in for the stop rule, which decides only where no pass is cut."""
 
     give_up_above = None
+    asked_from = 0
 
     def __init__(self, torch: Any, watch: Watch, soak: Soak, stop: StopRule) -> None:
         self.warm_up = stop.warm_up

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,11 @@ class StopRule:
     few_steps: int = 5
     give_up_above: float | None = None
     """Seconds a step: a job that turns out slower than this is not measured to the end."""
+
+    @property
+    def asked_from(self) -> int:
+        """A number of steps is met exactly; a time may be exceeded by a fifth of a second."""
+        return sys.maxsize if self.steps is None else self.warm_up + self.steps
 
     def satisfied(self, steps: int, seconds: float) -> bool:
         """`steps` and `seconds` are counted from the end of the first step."""

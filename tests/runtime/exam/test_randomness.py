@@ -135,13 +135,11 @@ def test_every_generator_is_restored(torch: Any) -> None:
     assert (torch.rand(1).item(), random.random(), float(numpy.random.rand())) == first
 
 
-def test_compiled_code_may_be_told_to_draw_what_eager_code_would(
-    torch: Any, pin: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_compiled_code_may_be_told_to_draw_what_eager_code_would(torch: Any, pin: Any) -> None:
     import torch._inductor.config as inductor
 
-    monkeypatch.setattr(inductor, "fallback_random", False)
-    pin()
-    assert not inductor.fallback_random
-    pin(eager_random=True)
-    assert inductor.fallback_random
+    with inductor.patch(fallback_random=False):  # and puts it back, as only torch knows how
+        pin()
+        assert not inductor.fallback_random
+        pin(eager_random=True)
+        assert inductor.fallback_random

@@ -178,7 +178,7 @@ def test_other_threads_are_not_heard(torch: Any, jobs: Any, watch: Watch) -> Non
 def test_there_is_an_end_to_what_is_kept(
     torch: Any, jobs: Any, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clock, "MOST_EVENTS", 10)
+    monkeypatch.setattr(clock, "MOST_SPANS", 5)
     jobs.train(jobs.Net())
     assert len(watch.clock.events) == 10
     assert watch.clock.lost > 10
@@ -213,7 +213,7 @@ class TestNumbers:
         place = id(old)
         assert numbers.of(old) == 0
         del old
-        assert place not in numbers._by_id
+        assert place not in numbers.by_id
         assert numbers.of(new) == 1
 
     def test_the_first_of_each_number_is_met(self) -> None:

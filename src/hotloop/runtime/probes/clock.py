@@ -1,7 +1,11 @@
-"""When everything happened: two entries in a log for each span, and nothing else.
+"""When everything happened: one entry in a log for each span, and nothing else.
 
 A span is logged when it ends. Inner spans end before outer ones, so the log is put in order of time
 when it is read.
+
+Each listener is one function that calls nothing written in Python: between two calls into torch a
+function's code is no longer in the processor's caches, and each one called costs microseconds. So
+some lines stand here several times on purpose.
 """
 
 from __future__ import annotations
@@ -17,8 +21,9 @@ from hotloop.measurement import Events, Kind
 from hotloop.runtime.probes import samples
 from hotloop.seams import After, Seams
 
-MOST_EVENTS = 400_000
+MOST_SPANS = 200_000
 
+# As plain numbers: hashing and comparing an enum's members takes a call.
 _DATA, _COPY = int(Kind.DATA_BEGIN), int(Kind.COPY_BEGIN)
 _FORWARD, _NO_GRAD = int(Kind.FORWARD_BEGIN), int(Kind.NO_GRAD_BEGIN)
 
@@ -35,14 +40,15 @@ class Numbers:
         meet: Callable[[int, Any], None] = lambda number, thing: None,
     ) -> None:
         """`meet` is told of the first object of each number."""
+        self.by_id: dict[int, int] = {}
+        """For those who cannot afford a call: the numbers of objects that have one."""
         self._signature = signature
         self._meet = meet
-        self._by_id: dict[int, int] = {}
         self._by_signature: dict[object, tuple[int, weakref.ref[Any]]] = {}
         self._count = 0
 
     def of(self, thing: Any) -> int:
-        known = self._by_id.get(id(thing))
+        known = self.by_id.get(id(thing))
         return self._number(thing) if known is None else known
 
     def _number(self, thing: Any) -> int:
@@ -54,7 +60,7 @@ class Numbers:
             self._count += 1
             self._meet(number, thing)
         self._by_signature[signature] = number, weakref.ref(thing)
-        place, by_id = id(thing), self._by_id
+        place, by_id = id(thing), self.by_id
         by_id[place] = number
         # Another object may come to lie where this one was.
         weakref.finalize(thing, by_id.pop, place, None).atexit = False
@@ -64,7 +70,8 @@ class Numbers:
 class Clock:
     def __init__(self, torch: Any, numbers: dict[str, Numbers]) -> None:
         self.lost = 0
-        self._log: list[tuple[int, int, int, int]] = []
+        self._log: list[tuple[int, int, int, int, int]] = []
+        """When a span began and ended, its kind, which it was and how much."""
         self._numbers = numbers
         self._thread = get_ident()
         self._grad_enabled = torch.is_grad_enabled
@@ -72,63 +79,100 @@ class Clock:
 
     @property
     def events(self) -> Events:
-        """In order of time."""
-        log = sorted(self._log, key=itemgetter(0))
-        time_ns, kind, key, n = zip(*log, strict=True) if log else ((), (), (), ())
+        """In order of time; a begin's kind is the span's, its end's is one more."""
+        begun = [(began, kind, key, n) for began, _, kind, key, n in self._log]
+        ended = [(ended, kind + 1, key, n) for _, ended, kind, key, n in self._log]
+        both = sorted(begun + ended, key=itemgetter(0))
+        time_ns, kind, key, n = zip(*both, strict=True) if both else ((), (), (), ())
         return Events(list(time_ns), list(kind), list(key), list(n))
 
     @property
     def entries(self) -> int:
-        return len(self._log)
+        return 2 * len(self._log)
 
     def attach(self, seams: Seams) -> None:
         seams.loader.after.append(self._pass)
         seams.batch.after.append(self._load)
         seams.move.after.append(self._move)
         seams.model.after.append(self._call)
-        seams.backward.after.append(self._plain(Kind.BACKWARD_BEGIN, 0))
-        seams.grad.after.append(self._plain(Kind.BACKWARD_BEGIN, 1))
-        seams.zero_grad.after.append(self._optimizer(Kind.ZERO_GRAD_BEGIN))
-        seams.step.after.append(self._optimizer(Kind.OPTIMIZER_BEGIN))
+        seams.backward.after.append(self._plain(int(Kind.BACKWARD_BEGIN), 0))
+        seams.grad.after.append(self._plain(int(Kind.BACKWARD_BEGIN), 1))
+        seams.zero_grad.after.append(self._optimizer(int(Kind.ZERO_GRAD_BEGIN)))
+        seams.step.after.append(self._optimizer(int(Kind.OPTIMIZER_BEGIN)))
 
-    def span(self, kind: int, began: int, key: int = 0, n: int = 0) -> None:
-        """`kind` is the begin's; the end's is one more."""
-        ended = perf_counter_ns()
-        if get_ident() != self._thread:
-            return  # a prefetching thread of the script's own would tangle the nesting
-        log = self._log
-        if len(log) >= MOST_EVENTS:
-            self.lost += 2
-            return
-        log.append((began, kind, key, n))
-        log.append((ended, kind + 1, key, n))
+    # In each: a prefetching thread of the script's own would tangle the nesting, and is left out.
 
-    # Kinds become plain numbers once: hashing and comparing an enum's members takes a call.
+    def _plain(self, kind: int, key: int) -> After:
+        log, thread = self._log, self._thread
 
-    def _plain(self, kind: Kind, key: int) -> After:
-        number, span = int(kind), self.span
-        return lambda args, result, began: span(number, began, key)
+        def ended(args: tuple[Any, ...], result: Any, began: int) -> None:
+            now = perf_counter_ns()
+            if get_ident() == thread:
+                if len(log) < MOST_SPANS:
+                    log.append((began, now, kind, key, 0))
+                else:
+                    self.lost += 2
 
-    def _optimizer(self, kind: Kind) -> After:
-        number, span, key_of = int(kind), self.span, self._numbers["optimizer"].of
-        return lambda args, result, began: span(number, began, key_of(args[0]))
+        return ended
+
+    def _optimizer(self, kind: int) -> After:
+        log, thread, numbers = self._log, self._thread, self._numbers["optimizer"]
+        known = numbers.by_id
+
+        def ended(args: tuple[Any, ...], result: Any, began: int) -> None:
+            now = perf_counter_ns()
+            if get_ident() == thread:
+                key = known.get(id(args[0]))
+                if key is None:
+                    key = numbers.of(args[0])
+                if len(log) < MOST_SPANS:
+                    log.append((began, now, kind, key, 0))
+                else:
+                    self.lost += 2
+
+        return ended
 
     def _pass(self, args: tuple[Any, ...], iterator: Any, began: int) -> None:
+        now = perf_counter_ns()
         number = self._numbers["loader"].of(args[0])
         self._has_loader = True
-        self.span(_DATA, began, number, -1)
         if iterator is not None and hasattr(iterator, "__dict__"):
             iterator._hotloop_loader = number
+        self._span(_DATA, began, now, number, -1)
 
     def _load(self, args: tuple[Any, ...], batch: Any, began: int) -> None:
+        now = perf_counter_ns()
         number = getattr(args[0], "_hotloop_loader", 0)
-        self.span(_DATA, began, number, -1 if batch is None else samples.count(batch))
+        self._span(_DATA, began, now, number, -1 if batch is None else samples.count(batch))
 
     def _move(self, args: tuple[Any, ...], result: Any, began: int) -> None:
-        self.span(_COPY, began, 0, result.nbytes if result is not None and result.is_cuda else 0)
+        now = perf_counter_ns()
+        moved = result.nbytes if result is not None and result.is_cuda else 0
+        if get_ident() == self._thread:
+            if len(self._log) < MOST_SPANS:
+                self._log.append((began, now, _COPY, 0, moved))
+            else:
+                self.lost += 2
 
     def _call(self, args: tuple[Any, ...], result: Any, began: int) -> None:
         # Whether gradients were on is asked afterwards: a module leaves that as it found it.
+        now = perf_counter_ns()
         kind = _FORWARD if self._grad_enabled() else _NO_GRAD
+        numbers = self._numbers["model"]
+        key = numbers.by_id.get(id(args[0]))
+        if key is None:
+            key = numbers.of(args[0])
         given = 0 if self._has_loader else samples.count(args[1:])
-        self.span(kind, began, self._numbers["model"].of(args[0]), given)
+        if get_ident() == self._thread:
+            if len(self._log) < MOST_SPANS:
+                self._log.append((began, now, kind, key, given))
+            else:
+                self.lost += 2
+
+    def _span(self, kind: int, began: int, ended: int, key: int, n: int) -> None:
+        if get_ident() != self._thread:
+            return
+        if len(self._log) < MOST_SPANS:
+            self._log.append((began, ended, kind, key, n))
+        else:
+            self.lost += 2

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 from hotloop.measurement import Events, Kind, Losses
 from hotloop.seams import Seams
 
 MOST_LOSSES = 100_000
+CUDA_GRAPHS = "torch._inductor.cudagraph_trees"
 
 
 class LossProbe:
     def __init__(self, torch: Any) -> None:
         self._torch = torch
-        self._kept: list[tuple[int, Any]] = []
+        self._kept: list[tuple[int, Any, int]] = []
+        """When its backward pass began, the loss, and how often it had been changed in place."""
         self._scaled: Any = None
         self._unscaled: Any = None
         self._inside_backward = torch._C._current_graph_task_id
@@ -32,7 +35,12 @@ class LossProbe:
             for index, (time, kind) in enumerate(zip(events.time_ns, events.kind, strict=True))
             if kind == Kind.BACKWARD_BEGIN
         }
-        kept = [(begun[began], loss) for began, loss in self._kept if began in begun]
+        kept = [
+            (begun[began], loss)
+            for began, loss, version in self._kept
+            # What the script has used again since, to add up losses say, is no loss any more.
+            if began in begun and (version < 0 or loss._version == version)
+        ]
         numbers = [float(loss) for _, loss in kept]
         finite = [number if math.isfinite(number) else None for number in numbers]
         return Losses(
@@ -55,10 +63,12 @@ class LossProbe:
         if isinstance(loss, list | tuple) and loss:
             loss = loss[0]
         if isinstance(loss, self._torch.Tensor):
-            self._kept.append((began, self._copy(loss)))
-
-    def _copy(self, loss: Any) -> Any:
-        """A clone: under CUDA graphs the next step overwrites the original."""
-        if loss.numel() != 1:
-            return loss.detach().float().mean()
-        return loss.detach().clone() if loss.is_cuda else loss.item()
+            if loss.numel() != 1:
+                self._kept.append((began, loss.detach().float().mean(), -1))
+            elif not loss.is_cuda:
+                self._kept.append((began, loss.item(), -1))
+            elif CUDA_GRAPHS in sys.modules:
+                # A copy: the next replay of a graph overwrites the original, and nobody knows.
+                self._kept.append((began, loss.detach().clone(), -1))
+            else:
+                self._kept.append((began, loss.detach(), loss._version))

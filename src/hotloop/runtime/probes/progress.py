@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -26,8 +25,12 @@ class Stop(Protocol):
     @property
     def give_up_above(self) -> float | None: ...
 
+    @property
+    def asked_from(self) -> int:
+        """Steps from which on it wants to be asked after each; before, now and then will do."""
+
     def satisfied(self, steps: int, seconds: float) -> bool:
-        """Asked after every step of any optimizer. Both are counted from the end of the first."""
+        """Both are counted from the end of the first step."""
 
 
 class ProgressProbe:
@@ -44,10 +47,13 @@ class ProgressProbe:
         self._stop = stop
         self._deadline = deadline
         self._optimizers = optimizers
+        self._known = optimizers.by_id
         self._enough = enough
-        self._counts: Counter[int] = Counter()
+        self._asked_from = stop.asked_from
+        self._counts: dict[int, int] = {}
+        self.steps = 0
+        """The metronome is the optimizer that steps most; without any, each backward pass."""
         self._optimizer_built = False
-        self._passes = 0
         self._first: float | None = None
         self._told = 0.0
         self._warm: tuple[int, float] | None = None
@@ -61,27 +67,31 @@ class ProgressProbe:
         for listeners in self._counting_passes:
             listeners.append(self._passed)
 
-    @property
-    def steps(self) -> int:
-        """The metronome is the optimizer that steps most; without any, each backward pass."""
-        return max(self._counts.values(), default=0 if self._optimizer_built else self._passes)
-
     def _build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Passes are no longer of interest, and hearing of them costs time."""
-        self._optimizer_built = True
+        if not self._optimizer_built:
+            self._optimizer_built, self.steps = True, 0
         while self._counting_passes:
             self._counting_passes.pop().remove(self._passed)
 
     def _stepped(self, args: tuple[Any, ...], result: Any, began: int) -> None:
-        self._counts[self._optimizers.of(args[0])] += 1
-        self._look()
+        """Calls nothing written in Python, as long as there is nothing to tell: see the clock."""
+        number = self._known.get(id(args[0]))
+        if number is None:
+            number = self._optimizers.of(args[0])
+        count = self._counts.get(number, 0) + 1
+        self._counts[number] = count
+        if count > self.steps:
+            self.steps = count
+        now = time.monotonic()
+        if now - self._told >= EVERY_SECONDS or self.steps >= self._asked_from:
+            self._look(now)
 
     def _passed(self, args: tuple[Any, ...], result: Any, began: int) -> None:
-        self._passes += 1
-        self._look()
+        self.steps += 1
+        self._look(time.monotonic())
 
-    def _look(self) -> None:
-        now = time.monotonic()
+    def _look(self, now: float) -> None:
         if self._first is None:
             self._first = now
         steps = self.steps
