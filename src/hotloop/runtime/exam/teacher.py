@@ -49,7 +49,8 @@ class Teacher:
                 self._save(step, tensors)
             else:
                 self._load(step, tensors)
-            self._start = {name: t.detach().clone() for name, t in tensors.items()}
+            # On the host: a job may need all the memory its device has.
+            self._start = {name: _on_host(t.detach()) for name, t in tensors.items()}
         except Exception as error:  # whatever a script's own classes do with it
             self.problem = f"step {step + 1} could not begin from the reference's weights: {error}"
 
@@ -108,8 +109,8 @@ class Teacher:
             name = self._name(parameter)
             if name in self._start:
                 if parameter.grad is not None:
-                    gradients[name] = _dense(self._torch, parameter.grad)
-                updates[name] = parameter.detach() - self._start[name]
+                    gradients[name] = _on_host(_dense(self._torch, parameter.grad))
+                updates[name] = parameter.detach().cpu() - self._start[name]
         return {"gradient": gradients, "update": updates}
 
     def _compare(self, step: int, made: dict[str, dict[str, Any]]) -> None:
@@ -176,8 +177,7 @@ def _difference(
     reference = _norm(wanted)
     if found is None:
         return Difference(step, quantity, name, reference, None, 0.0, ulp)
-    one = wanted.to(found.device, torch.float64).flatten()
-    other = found.to(torch.float64).flatten()
+    one, other = (tensor.to(torch.float64).flatten() for tensor in (wanted, found))
     difference = _norm(other - one)
     along = float(one @ other) / reference**2 if reference else 1.0
     if not math.isfinite(difference):
@@ -188,7 +188,12 @@ def _difference(
 def _dense(torch: Any, gradient: Any) -> Any:
     """An embedding's may be sparse."""
     plain = gradient.detach()
-    return plain.clone() if plain.layout is torch.strided else plain.to_dense()
+    return plain if plain.layout is torch.strided else plain.to_dense()
+
+
+def _on_host(tensor: Any) -> Any:
+    """A copy, wherever it was."""
+    return tensor.clone() if tensor.device.type == "cpu" else tensor.cpu()
 
 
 def _norm(tensor: Any) -> float:
