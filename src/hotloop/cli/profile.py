@@ -11,7 +11,9 @@ TYPE_CHECKING = False  # see main
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hotloop.figures import Figures
     from hotloop.job import ScriptJob
+    from hotloop.measurement import Measurement
     from hotloop.study import Study
     from hotloop.trial.trial import Trial
 
@@ -63,25 +65,15 @@ def _profile(arguments: argparse.Namespace, received: list[int]) -> int:
 
 
 def _show(record: Study, trial: Trial, job: ScriptJob, folder: Path, as_json: bool) -> int:
-    from hotloop.errors import NothingMeasured
-    from hotloop.figures import figures
-    from hotloop.trial.failures import error_for
-    from hotloop.trial.terminal import harmless
+    from hotloop.workshop.measured import measured
 
-    printed = (folder / trial.log).read_text(encoding="utf-8", errors="replace")
-    error = error_for(trial, job, harmless(printed))
-    if error is not None:
-        raise error
-    assert trial.measurement is not None
-    found = figures(trial.measurement)
-    if found is None:
-        raise NothingMeasured("Too few steps were seen to speak of a speed.", "Train longer.")
+    measurement, found = measured(trial, job, folder)
     if as_json:
         parts = {
             "figures": found,
-            "memory": trial.measurement.memory,
-            "inventory": trial.measurement.inventory,
-            "software": trial.measurement.software,
+            "memory": measurement.memory,
+            "inventory": measurement.inventory,
+            "software": measurement.software,
             "machine": record.machine,
             "receipts": trial.receipts,
             "shielding": trial.shielding,
@@ -89,27 +81,30 @@ def _show(record: Study, trial: Trial, job: ScriptJob, folder: Path, as_json: bo
         }
         common.print_json(parts)
         return 0
-    _show_screen(record, trial, job, folder)
+    _show_screen(record, trial, measurement, found, job, folder)
     return 0
 
 
-def _show_screen(record: Study, trial: Trial, job: ScriptJob, folder: Path) -> None:
+def _show_screen(
+    record: Study,
+    trial: Trial,
+    measurement: Measurement,
+    found: Figures,
+    job: ScriptJob,
+    folder: Path,
+) -> None:
     from rich.console import Console
 
-    from hotloop.figures import figures
     from hotloop.report.console import show_profile
     from hotloop.report.profile_rows import rows
     from hotloop.suggest import suggestions
 
-    assert trial.measurement is not None
-    found = figures(trial.measurement)
-    assert found is not None
-    worth = suggestions(trial.measurement, found, record.machine.cores)
+    worth = suggestions(measurement, found, record.machine.cores)
     show_profile(
         Console(),
         job.target,
-        trial.measurement.software,
-        rows(trial.measurement, found, trial.shielding, trial.receipts, worth),
+        measurement.software,
+        rows(measurement, found, trial.shielding, trial.receipts, worth),
         common.short(folder / "study.json"),
         f"hotloop optimize {common.command(job)}",
     )
