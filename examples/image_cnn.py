@@ -117,7 +117,7 @@ def main() -> None:
     torch.manual_seed(args.seed)
     torch.set_num_threads(1)  # the network is too small to gain from a second one
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    train_set = Pictures(1280, seed=args.seed, augment=True)
+    train_set = Pictures(1300, seed=args.seed, augment=True)
     test_set = Pictures(96, seed=args.seed + 1_000_000, augment=False)
     train_loader = DataLoader(train_set, args.batch_size, shuffle=True, num_workers=args.workers)
     test_loader = DataLoader(test_set, args.batch_size, num_workers=args.workers)

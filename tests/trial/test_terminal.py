@@ -41,9 +41,21 @@ class TestTerminal:
     def test_what_is_printed_is_read_and_kept(self, tmp_path: Path) -> None:
         with Terminal(tmp_path / "log") as terminal:
             os.write(terminal.childs, b"one\n")
-            assert terminal.read(5.0) == b"one\r\n"
+            printed = b""
+            while not printed.endswith(b"\n"):  # it may come in pieces
+                printed += terminal.read(5.0)
+            assert printed == b"one\r\n"
             terminal.hand_over()
         assert (tmp_path / "log").read_bytes() == b"one\n"
+
+    def test_an_end_of_line_that_comes_in_pieces(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pieces = [b"one\r", b"\ntwo\r", b"three\r"]
+        with Terminal(tmp_path / "log") as terminal:
+            terminal.hand_over()
+            monkeypatch.setattr(os, "read", lambda *_: pieces.pop(0) if pieces else b"")
+        assert (tmp_path / "log").read_bytes() == b"one\ntwo\rthree\r"
 
     def test_what_was_left_unread_is_kept_too(self, tmp_path: Path) -> None:
         with Terminal(tmp_path / "log") as terminal:

@@ -29,6 +29,8 @@ class Terminal:
         packed = struct.pack("HHHH", size.lines, size.columns, 0, 0)
         fcntl.ioctl(self.childs, termios.TIOCSWINSZ, packed)
         self._log = log.open("wb")
+        self._held = b""
+        """Half of an end of line: a read may stop in the middle of one."""
         self._open = True
 
     def hand_over(self) -> None:
@@ -48,7 +50,7 @@ class Terminal:
             text = b""
         if not text:
             self._open = False
-        self._keep(text.replace(b"\r\n", b"\n"))
+        self._keep(text)
         return text
 
     @property
@@ -56,9 +58,12 @@ class Terminal:
         return self._open
 
     def _keep(self, text: bytes) -> None:
+        whole = self._held + text
+        self._held = b"\r" if text and whole.endswith(b"\r") else b""
+        whole = whole.removesuffix(self._held).replace(b"\r\n", b"\n")
         # A full disk must not end the trial; the study, which follows, says so clearly.
         with contextlib.suppress(OSError):
-            self._log.write(text)
+            self._log.write(whole)
             self._log.flush()
 
     def __enter__(self) -> Self:
@@ -72,6 +77,7 @@ class Terminal:
     ) -> None:
         while self._open and self.read(0):
             pass
+        self._keep(b"")
         os.close(self._ours)
         with contextlib.suppress(OSError):
             self._log.close()
