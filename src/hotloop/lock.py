@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hotloop.errors import FolderBusy, StudyNotWritable
+from hotloop.study import make_base
 
 
 @contextmanager
@@ -33,10 +34,7 @@ def held(base: Path) -> Iterator[None]:
 
 
 def _open(base: Path) -> int:
-    base.mkdir(parents=True, exist_ok=True)
-    ignore = base / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n", encoding="utf-8")
+    make_base(base)
     return os.open(base / "lock", os.O_RDWR | os.O_CREAT, 0o644)
 
 

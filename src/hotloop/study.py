@@ -102,14 +102,19 @@ def begin(command: str, job: ScriptJob, machine: Machine, found: Found | None = 
     return Study(command, job, job.digest(), machine, created, found=found)
 
 
+def make_base(base: Path) -> None:
+    """The folder of all studies, which is nobody's source."""
+    base.mkdir(parents=True, exist_ok=True)
+    ignore = base / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")
+
+
 def new_folder(base: Path, job: ScriptJob) -> Path:
     """A folder of its own for a new study, under `.hotloop` unless told otherwise."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     try:
-        base.mkdir(parents=True, exist_ok=True)
-        ignore = base / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")
+        make_base(base)
         for attempt in range(1000):
             folder = base / f"{job.name}-{stamp}{f'-{attempt}' if attempt else ''}"
             with contextlib.suppress(FileExistsError):
