@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import sys
 import weakref
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from hotloop.measurement import Kind, Losses
+from hotloop.measurement import Events, Kind, Losses
+from hotloop.runtime.probes.loss import CUDA_GRAPHS, LossProbe
 from hotloop.runtime.watching import Watch
 
 
@@ -125,3 +128,47 @@ def test_a_backward_pass_that_raises_confuses_nothing(torch: Any, watch: Watch) 
         loss.backward()
     (x * 1).backward()
     assert numbers(watch) == [9.0, 9.0, 3.0]
+
+
+class TestOnDevice:
+    """Losses that only claim to be on a GPU: what is kept of them, and when it is read."""
+
+    @pytest.fixture
+    def keep(self, torch: Any) -> Any:
+        class OnDevice(torch.Tensor):  # type: ignore[misc]
+            is_cuda = True
+
+        def keep(*values: float) -> tuple[LossProbe, list[Any], Events]:
+            probe, tensors = LossProbe(torch), []
+            events = Events()
+            for place, value in enumerate(values):
+                tensors.append(torch.tensor(value).as_subclass(OnDevice))
+                probe._keep((tensors[-1],), None, place)
+                for column, entry in zip(
+                    (events.time_ns, events.kind, events.key, events.n),
+                    (place, int(Kind.BACKWARD_BEGIN), 0, 0),
+                    strict=True,
+                ):
+                    column.append(entry)
+            return probe, tensors, events
+
+        return keep
+
+    def test_they_are_read_at_the_end(self, keep: Any) -> None:
+        probe, _, events = keep(1.0, 2.0)
+        assert probe.losses(events).value == [1.0, 2.0]
+
+    def test_one_that_the_script_used_again_is_no_loss_any_more(self, keep: Any) -> None:
+        probe, tensors, events = keep(1.0, 2.0, 3.0)
+        tensors[0].add_(tensors[1])
+        found = probe.losses(events)
+        assert (found.event, found.value) == ([1, 2], [2.0, 3.0])
+
+    def test_beside_cuda_graphs_each_is_copied(
+        self, keep: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A replay overwrites what it made before, and no counter tells."""
+        monkeypatch.setitem(sys.modules, CUDA_GRAPHS, ModuleType("trees"))
+        probe, tensors, events = keep(1.0, 2.0)
+        tensors[0].data.fill_(9.0)
+        assert probe.losses(events).value == [1.0, 2.0]
