@@ -134,7 +134,10 @@ class TestOnDevice:
     """Losses that only claim to be on a GPU: what is kept of them, and when it is read."""
 
     @pytest.fixture
-    def keep(self, torch: Any) -> Any:
+    def keep(self, torch: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+        # Whatever ran before in this process may have imported them.
+        monkeypatch.delitem(sys.modules, CUDA_GRAPHS, raising=False)
+
         class OnDevice(torch.Tensor):  # type: ignore[misc]
             is_cuda = True
 
