@@ -6,6 +6,7 @@ A phase's time is exclusive: what is nested inside it (a closure's forward pass 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -123,6 +124,16 @@ def training_loader(events: Events) -> int | None:
         if kind == Kind.DATA_END and n >= 0
     )
     return counts.most_common(1)[0][0] if counts else None
+
+
+def phases_at(events: Events, times_ns: list[int]) -> list[Phase]:
+    """What the training thread was at, at each of these times, on the clock of the events."""
+    edges = _step_ends(events)
+    owners = _owners(events, edges) if edges else []
+    if not owners:
+        return [Phase.REST] * len(times_ns)
+    places = [bisect_right(events.time_ns, time_ns) - 1 for time_ns in times_ns]
+    return [owners[place] if place >= 0 else Phase.REST for place in places]
 
 
 def _step_ends(events: Events) -> list[int]:

@@ -1,0 +1,1 @@
+"""What limits a job, with evidence: pure functions of what its trials showed."""

@@ -1,0 +1,80 @@
+"""What a rule is given, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hotloop.figures import Figures
+from hotloop.inspection import Frame, Inspection
+from hotloop.measurement import LoaderSeen, Measurement
+from hotloop.roof import Roof
+
+LEAST_SHARE = 0.05
+"""Of a step. What could win less is noise on most machines, and nobody's limit."""
+
+
+class Effort(StrEnum):
+    SETTING = "a setting"
+    LINES = "a few lines"
+    REWRITE = "a rewrite"
+
+
+@dataclass(frozen=True)
+class Case:
+    """Everything that is known of a job when it is diagnosed."""
+
+    measurement: Measurement
+    """Of the timed trial."""
+    figures: Figures
+    loader: LoaderSeen | None
+    """The one that training draws from."""
+    cores: int
+    inspection: Inspection | None = None
+    """Of another trial, looked into and not timed. None: there was none."""
+    looked: Measurement | None = None
+    """That trial's own events: they say which phase a sample or a call fell into."""
+    roof: Roof | None = None
+    gpus: int = 0
+    """Visible on the machine, whether the job uses one or not."""
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.measurement.software.device != "cpu"
+
+    def share(self, *phases: str) -> float:
+        """Of a step's time, on the CPU's clock."""
+        return sum(phase.share for phase in self.figures.phases if phase.phase in phases)
+
+
+@dataclass(frozen=True)
+class Finding:
+    rule: str
+    """The file that found it."""
+    title: str
+    """One line, a statement: "93% of a step waits for data"."""
+    share: float
+    """Of the time of a step that would be gone without it: from 0 to 1."""
+    remedy: str
+    """What to do about it, one sentence."""
+    effort: Effort
+    evidence: tuple[str, ...] = ()
+    """Figures that show it, a sentence each."""
+    places: tuple[Frame, ...] = ()
+    """Lines to look at, the dearest first."""
+    levers: tuple[str, ...] = ()
+    """Optimisations that address it."""
+    cause: str = ""
+    """What exactly, where the rule knows several: "decoding", "storage"."""
+    is_limit: bool = True
+    """False: a remark, worth knowing, which costs the step nothing now."""
+
+    @property
+    def gain(self) -> float:
+        """How many times faster the job would be without it."""
+        return 1 / (1 - min(self.share, 0.99))
+
+
+Rule = Callable[[Case], Finding | None]
+"""None: nothing of the kind, or nothing that could show it was seen."""

@@ -1,0 +1,198 @@
+"""What a trial that was looked into closely shows, raw. It is never timed: looking costs time.
+
+Every column is as it was seen; `diagnose` computes what it means. A part that could not be seen is
+None or empty, which is not the same as nothing having happened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A line that runs. Its text is kept, because the file may change."""
+
+    file: str
+    line: int
+    function: str
+    is_users: bool = False
+    """The user's own code: neither installed, nor Python's, nor torch's, nor ours."""
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Where the training thread was, looked up some hundred times a second."""
+
+    frames: list[Frame] = field(default_factory=list)
+    stacks: list[list[int]] = field(default_factory=list)
+    """Indices into frames, outermost first."""
+    time_ns: list[int] = field(default_factory=list)
+    """On the clock of the events."""
+    stack: list[int] = field(default_factory=list)
+    """Index into stacks."""
+    weight_ns: list[int] = field(default_factory=list)
+    """How long since the look before: a call that keeps Python's lock delays the next one."""
+
+
+@dataclass(frozen=True)
+class LoaderLook:
+    """What happens inside a loader, in one process: the job's own, or a worker."""
+
+    worker: int | None
+    """None: the job's own process."""
+    item_seconds: list[float] = field(default_factory=list)
+    """One entry a dataset item, or a batch of them where the dataset hands out batches."""
+    item_cpu_seconds: list[float] = field(default_factory=list)
+    """Of the thread that fetched it. Much less than the time it took: it waited, for a disk say."""
+    collate_seconds: list[float] = field(default_factory=list)
+    """One entry a batch."""
+    batch_items: list[int] = field(default_factory=list)
+    samples: Samples = field(default_factory=Samples)
+    """Only of a worker: those of the job's own process are among the others."""
+
+
+@dataclass(frozen=True)
+class Synchronisation:
+    """A call after which the CPU knows a value of the GPU's: it has waited for it."""
+
+    what: str
+    """".item()", "print", "if tensor", …"""
+    stack: list[Frame]
+    """Outermost first; the last of the user's own is the line to look at."""
+    time_ns: list[int]
+    """When each began, and how long it took."""
+    seconds: list[float]
+
+
+@dataclass(frozen=True)
+class OperatorLine:
+    """The operators that one line of the user's code queues, in the steps that were counted."""
+
+    place: Frame
+    operators: int
+    seconds: float
+    """Taken by them on the CPU while they were counted: to be compared with other lines only."""
+    differentiated: int
+    """How many of them the backward pass has to undo."""
+    median_elements: int
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Attention written by hand: scores, softmax and values as single operators."""
+
+    place: Frame
+    count: int
+    queries: int
+    keys: int
+    seconds: float
+    """Of its operators, forward, on the CPU, while they were counted."""
+
+
+@dataclass(frozen=True)
+class Operators:
+    """Every operator of a few whole steps, run without compilation, forward and backward."""
+
+    steps: int = 0
+    count: int = 0
+    seconds: float = 0.0
+    flops: dict[str, float] = field(default_factory=dict)
+    """By the number format of the operands. A multiplication and an addition are two."""
+    bytes: float = 0.0
+    """Read and written, each operand once, as if nothing were fused or cached."""
+    by_name: dict[str, int] = field(default_factory=dict)
+    without_formula: dict[str, int] = field(default_factory=dict)
+    """Heavy operators whose FLOPs are not known: the count is a lower bound."""
+    lines: list[OperatorLine] = field(default_factory=list)
+    attention: list[Attention] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """Everything that ran on the GPU during a few steps, in order of its beginning."""
+
+    steps: int = 0
+    begin_ns: int = 0
+    end_ns: int = 0
+    """On the clock of the events: the whole window."""
+    names: list[str] = field(default_factory=list)
+    name: list[int] = field(default_factory=list)
+    start_ns: list[int] = field(default_factory=list)
+    duration_ns: list[int] = field(default_factory=list)
+    bytes: list[int] = field(default_factory=list)
+    """Of a copy; otherwise 0."""
+
+
+@dataclass(frozen=True)
+class Allocator:
+    """torch's allocator on the GPU, over the steps that were looked into."""
+
+    retries: int = 0
+    """Times it had to give everything back to the driver and ask again."""
+    driver_calls: int = 0
+    """Segments asked of the driver."""
+    reserved: int = 0
+    allocated: int = 0
+    peak_allocated: int = 0
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that has no place in a training loop, or a dear one: empty_cache, torch.save."""
+
+    what: str
+    stack: list[Frame]
+    time_ns: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Compilation:
+    function: str
+    file: str
+    line: int
+    seconds: float
+    reason: str = ""
+    """Why what had been compiled before did not fit."""
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A root module was called with gradients on, in evaluation mode, by the script."""
+
+    stack: list[Frame]
+    time_ns: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Inspection:
+    steps: int = 0
+    """Whole steps that were looked into."""
+    samples: Samples = field(default_factory=Samples)
+    loaders: list[LoaderLook] = field(default_factory=list)
+    synchronisations: list[Synchronisation] = field(default_factory=list)
+    operators: Operators | None = None
+    kernels: Kernels | None = None
+    """None where there is no GPU, or its counters cannot be read."""
+    allocator: Allocator | None = None
+    calls: list[Call] = field(default_factory=list)
+    evaluations_with_gradients: list[Pass] = field(default_factory=list)
+    compilations: list[Compilation] = field(default_factory=list)
+    """Those during the steps that were looked into, when all should long have been compiled."""
+    graph_breaks: dict[str, int] = field(default_factory=dict)
+    """Reasons, as torch.compile gives them."""
+    scaler_skips: int | None = None
+    """Steps that a gradient scaler left out. None: there is none."""
+    host_bytes: list[int] = field(default_factory=list)
+    """Resident memory of the process after each step."""
+    device_bytes: list[int] = field(default_factory=list)
+    """Allocated on the GPU after each step."""
+    major_faults: int = 0
+    """Pages that had to be read back from a disk."""
+    swapped: int | None = None
+    """Bytes of the process that lie on a disk at the end."""
+    problems: list[str] = field(default_factory=list)
+    """What could not be looked at, and why."""
