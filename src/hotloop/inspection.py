@@ -77,6 +77,11 @@ class OperatorLine:
     differentiated: int
     """How many of them the backward pass has to undo."""
     median_elements: int
+    backward_seconds: float = 0.0
+    """Taken by the operators of the backward pass that undo those of this line."""
+    backward_operators: int = 0
+    phase: str = "forward"
+    """Or "optimizer": inside its step. Loading is left out."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +126,6 @@ class Kernels:
     name: list[int] = field(default_factory=list)
     start_ns: list[int] = field(default_factory=list)
     duration_ns: list[int] = field(default_factory=list)
-    bytes: list[int] = field(default_factory=list)
-    """Of a copy; otherwise 0."""
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,14 @@ from hotloop.measurement import GpuTimes, Losses, Measurement, Software
 from hotloop.runtime import tracebacks
 from hotloop.runtime.exam.examination import Examination
 from hotloop.runtime.imports import when_imported
+from hotloop.runtime.look.looking import Looking
 from hotloop.runtime.planned import PlannedRun, build
 from hotloop.runtime.probes import memory
 from hotloop.runtime.probes.progress import ProgressProbe
 from hotloop.runtime.soaking import Soaking
 from hotloop.runtime.watching import Watch
 from hotloop.trial.result import ChildResult, Ended, Failure
-from hotloop.trial.spec import Exam, RunSpec, Soak, StopRule, TrialSpec
+from hotloop.trial.spec import Exam, Look, RunSpec, Soak, StopRule, TrialSpec
 
 T = TypeVar("T")
 
@@ -52,7 +53,7 @@ def begin(path: str) -> None:
         os.unlink(path)  # nobody else will
         when_imported("torch", PlannedRun(RunSpec(**plain)).attach)
         return
-    for name, kind in (("stop", StopRule), ("exam", Exam), ("soak", Soak)):
+    for name, kind in (("stop", StopRule), ("exam", Exam), ("soak", Soak), ("look", Look)):
         plain[name] = kind(**plain[name]) if plain[name] is not None else None
     spec = TrialSpec(**plain)
     if os.environ.pop("HOTLOOP_SHIELD", None) == "savers":
@@ -74,6 +75,7 @@ class Child:
         self._failure: Failure | None = None
         self._soaking: Soaking | None = None
         self._examination: Examination | None = None
+        self._looking: Looking | None = None
         self._levers = build(spec.levers)
         self._written = False
 
@@ -96,6 +98,8 @@ class Child:
             result = replace(result, soak=self._soaking.finish())
         if self._examination:
             result = replace(result, evidence=self._examination.evidence())
+        if self._looking:
+            result = replace(result, inspection=self._looking.inspection())
         path = Path(self._spec.result)
         partial = path.with_suffix(".partial")
         with contextlib.suppress(OSError):  # a full disk: the parent sees what is missing
@@ -115,7 +119,10 @@ class Child:
         if spec.exam is not None:
             self._examination = Examination(torch, watch, spec.exam, self._enough)
             self._examination.attach()
-        stop = self._soaking or spec.stop
+        if spec.look is not None:
+            self._looking = Looking(torch, watch, spec.look)
+            self._looking.attach()
+        stop = self._looking or self._soaking or spec.stop
         progress = ProgressProbe(spec.progress, stop, deadline, optimizers, self._enough)
         progress.attach(watch.seams)
         watch.driver.attach()

@@ -15,11 +15,13 @@ from typing import Protocol
 from hotloop import codec
 from hotloop.errors import StudyNotWritable
 from hotloop.job import ScriptJob
+from hotloop.machine import GpuWatch
 from hotloop.plan import Plan
 from hotloop.trial import outcome, protection, reaping, shielded
 from hotloop.trial.environment import child_environment
+from hotloop.trial.power import PowerMeter
 from hotloop.trial.result import ChildResult, Ended
-from hotloop.trial.spec import Exam, Soak, StopRule, TrialSpec
+from hotloop.trial.spec import Exam, Look, Soak, StopRule, TrialSpec
 from hotloop.trial.terminal import Terminal
 from hotloop.trial.tree import ProcessTree
 from hotloop.trial.trial import State, Trial
@@ -43,6 +45,7 @@ class Order:
     purpose: str = ""
     exam: Exam | None = None
     soak: Soak | None = None
+    look: Look | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,9 @@ class Launcher(Protocol):
 class ProcessLauncher:
     """The real one."""
 
+    def __init__(self) -> None:
+        self._gpu: GpuWatch | None = None
+
     def launch(self, order: Order, watcher: Watcher) -> Trial:
         try:
             order.folder.mkdir(parents=True, exist_ok=True)
@@ -77,16 +83,19 @@ class ProcessLauncher:
                 "Free some space, or name another folder with --study.",
             ) from None
         try:
-            return _Run(order, scratch, watcher).trial()
+            self._gpu = self._gpu or GpuWatch()
+            return _Run(order, scratch, watcher, PowerMeter(self._gpu)).trial()
         finally:
             shielded.remove(str(scratch))
 
 
 class _Run:
-    def __init__(self, order: Order, scratch: Path, watcher: Watcher) -> None:
+    def __init__(self, order: Order, scratch: Path, watcher: Watcher, power: PowerMeter) -> None:
         self._order = order
         self._scratch = scratch
         self._watcher = watcher
+        self._power = power
+        self._is_timed = order.exam is None and order.soak is None and order.look is None
         self._mark = uuid.uuid4().hex
         folder = order.folder
         self._files = {name: folder / name for name in ("spec.json", "result.json")}
@@ -153,6 +162,8 @@ class _Run:
             if now - looked >= 1.0:
                 looked = now
                 tree.look()
+            if self._is_timed:
+                self._power.look(now)
             self._watcher(Glimpse(now - began, self._steps(), tree.main_now, printed))
             if now - began > self._order.limit_seconds:
                 return False
@@ -186,6 +197,7 @@ class _Run:
             protect=tuple(protect),
             exam=order.exam,
             soak=order.soak,
+            look=order.look,
         )
         codec.write(self._files["spec.json"], spec)
         enter = {
@@ -241,6 +253,8 @@ class _Run:
             purpose=self._order.purpose,
             evidence=result.evidence if result else None,
             soak=result.soak if result else None,
+            power=self._power.log(),
+            inspection=result.inspection if result else None,
             ran_out=result is not None and result.ended is Ended.SCRIPT,
         )
 

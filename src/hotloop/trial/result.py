@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hotloop.evidence import Evidence, SoakSeen
+from hotloop.inspection import Inspection
 from hotloop.levers.base import Receipt
 from hotloop.measurement import Measurement
 
@@ -38,3 +39,4 @@ class ChildResult:
     receipts: list[Receipt] = field(default_factory=list)
     evidence: Evidence | None = None
     soak: SoakSeen | None = None
+    inspection: Inspection | None = None

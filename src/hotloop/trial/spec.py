@@ -71,6 +71,22 @@ class Soak:
 
 
 @dataclass(frozen=True)
+class Look:
+    """A trial that is looked into rather than timed: what is watched during how many steps."""
+
+    folder: str
+    """Where a loader's workers leave what they saw."""
+    warm_up: int = 10
+    steps: int = 20
+    """Sampled, and for at least these seconds, unless `most_seconds` are over."""
+    seconds: float = 4.0
+    most_seconds: float = 15.0
+    profiled_steps: int = 4
+    counted_steps: int = 2
+    """Whose every operator is looked at, which makes them many times slower."""
+
+
+@dataclass(frozen=True)
 class RunSpec:
     """A training for real, under a plan: nothing is measured and nothing is shielded."""
 
@@ -99,3 +115,4 @@ class TrialSpec:
     protect: tuple[str, ...] = ()
     exam: Exam | None = None
     soak: Soak | None = None
+    look: Look | None = None

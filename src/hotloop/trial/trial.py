@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hotloop.energy import PowerLog
 from hotloop.evidence import Evidence, SoakSeen
+from hotloop.inspection import Inspection
 from hotloop.levers.base import Receipt
 from hotloop.measurement import Measurement
 from hotloop.plan import Plan
@@ -59,5 +61,9 @@ class Trial:
     evidence: Evidence | None = None
     """Of a trial that was examined rather than timed."""
     soak: SoakSeen | None = None
+    inspection: Inspection | None = None
+    """Of a trial that was looked into rather than timed."""
+    power: PowerLog | None = None
+    """What the GPU drew meanwhile. None without a GPU, or where it does not tell."""
     ran_out: bool = False
     """The script came to its own end before enough had been seen."""

@@ -1,0 +1,124 @@
+"""What happens inside a loader: how long each item takes, and putting a batch together.
+
+In the job's own process, and in the workers it forks: each of those leaves what it saw in a file,
+again and again, since it is not told when it will be ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from dataclasses import asdict
+from operator import getitem
+from pathlib import Path
+from time import monotonic, perf_counter, thread_time
+from typing import Any
+
+from hotloop.inspection import Frame, LoaderLook, Samples
+from hotloop.runtime.look.sampler import Sampler
+from hotloop.runtime.patches import Patches
+
+EVERY_SECONDS = 0.5
+MOST_ITEMS = 20_000
+
+
+class LoaderProbe:
+    def __init__(self, torch: Any, folder: Path) -> None:
+        self._torch = torch
+        self._folder = folder
+        self._pid = os.getpid()
+        self._look = LoaderLook(worker=None)
+        self._sampler: Sampler | None = None
+        """Of a worker."""
+        self._written = 0.0
+
+    def attach(self, patches: Patches) -> None:
+        fetch = self._torch.utils.data._utils.fetch
+        patches.replace(fetch._MapDatasetFetcher, "fetch", self._of_map())
+        patches.replace(fetch._IterableDatasetFetcher, "fetch", self._of_iterable())
+
+    def looks(self) -> list[LoaderLook]:
+        """Of this process and of the workers that left something."""
+        own = [self._look] if self._look.batch_items else []
+        return own + [look for path in self._files() if (look := _read(path)) is not None]
+
+    def _files(self) -> list[Path]:
+        return sorted(self._folder.glob("loader-*.json"))
+
+    def _of_map(self) -> Any:
+        def fetch(fetcher: Any, index: Any) -> Any:
+            dataset = fetcher.dataset
+            if not fetcher.auto_collation:
+                return self._batch(fetcher, [self._timed(getitem, dataset, index)])
+            if getattr(dataset, "__getitems__", None):
+                items = self._timed(dataset.__getitems__, index)
+            else:
+                items = [self._timed(getitem, dataset, one) for one in index]
+            return self._batch(fetcher, items)
+
+        return fetch
+
+    def _of_iterable(self) -> Any:
+        def fetch(fetcher: Any, index: Any) -> Any:
+            if fetcher.ended:
+                raise StopIteration
+            if not fetcher.auto_collation:
+                return self._batch(fetcher, [self._timed(next, fetcher.dataset_iter)])
+            items: list[Any] = []
+            with contextlib.suppress(StopIteration):
+                while len(items) < len(index):
+                    items.append(self._timed(next, fetcher.dataset_iter))
+            fetcher.ended = len(items) < len(index)
+            if not items or (fetcher.drop_last and fetcher.ended):
+                raise StopIteration
+            return self._batch(fetcher, items)
+
+        return fetch
+
+    def _timed(self, get: Any, *args: Any) -> Any:
+        self._enter_worker()
+        began, busy = perf_counter(), thread_time()
+        item = get(*args)
+        if len(self._look.item_seconds) < MOST_ITEMS:
+            self._look.item_seconds.append(perf_counter() - began)
+            self._look.item_cpu_seconds.append(thread_time() - busy)
+        return item
+
+    def _batch(self, fetcher: Any, items: list[Any]) -> Any:
+        began = perf_counter()
+        batch = fetcher.collate_fn(items if fetcher.auto_collation else items[0])
+        if len(self._look.collate_seconds) < MOST_ITEMS:
+            self._look.collate_seconds.append(perf_counter() - began)
+            self._look.batch_items.append(len(items))
+        if self._sampler is not None and monotonic() - self._written > EVERY_SECONDS:
+            self._leave(self._sampler)
+        return batch
+
+    def _enter_worker(self) -> None:
+        """At a worker's first item: nothing that its parent saw belongs to it."""
+        if os.getpid() == self._pid:
+            return
+        self._pid = os.getpid()
+        info = self._torch.utils.data.get_worker_info()
+        self._look = LoaderLook(worker=info.id if info else -1)
+        self._sampler = Sampler()
+        self._sampler.start()
+
+    def _leave(self, sampler: Sampler) -> None:
+        self._written = monotonic()
+        told = asdict(self._look) | {"samples": asdict(sampler.samples)}
+        path = self._folder / f"loader-{self._pid}.json"
+        partial = path.with_suffix(".partial")
+        with contextlib.suppress(OSError):
+            partial.write_text(json.dumps(told), encoding="utf-8")
+            partial.replace(path)
+
+
+def _read(path: Path) -> LoaderLook | None:
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        frames = [Frame(**frame) for frame in told["samples"].pop("frames")]
+        return LoaderLook(**{**told, "samples": Samples(frames=frames, **told["samples"])})
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,199 @@
+"""Every operator of a few steps: how many a line queues, what they compute, what they move."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from time import perf_counter_ns
+from typing import Any
+
+from hotloop.inspection import Attention, OperatorLine, Operators
+from hotloop.runtime.look.attention import AttentionFinder
+from hotloop.runtime.look.flops import Formulas, is_heavy
+from hotloop.runtime.look.frames import Frames
+from hotloop.seams import Seams
+
+MOST_LINES = 200
+
+
+@dataclass
+class _Line:
+    operators: int = 0
+    ns: int = 0
+    differentiated: int = 0
+    elements: list[int] = field(default_factory=list)
+    backward_ns: int = 0
+    backward_operators: int = 0
+
+
+class OperatorProbe:
+    """Between `begin` and `end` every operator passes here, below autograd."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._formulas = Formulas(torch)
+        self._frames = Frames()
+        self._attention = AttentionFinder()
+        self._mode: Any = None
+        self._phase = "forward"
+        self._loading = False
+        self._count = 0
+        self._ns = 0
+        self._bytes = 0.0
+        self._flops: dict[str, float] = defaultdict(float)
+        self._by_name: Counter[str] = Counter()
+        self._without_formula: Counter[str] = Counter()
+        self._lines: dict[tuple[int | None, str], _Line] = defaultdict(_Line)
+        self._line_of: dict[int, int | None] = {}
+        """The line whose operator a backward node undoes, by the node's sequence number."""
+
+    def attach(self, seams: Seams) -> None:
+        seams.batch.before.append(lambda args, kwargs: self._load(True))
+        seams.batch.after.append(lambda args, result, began: self._load(False))
+        seams.step.before.append(lambda args, kwargs: self._enter("optimizer"))
+        seams.step.after.append(lambda args, result, began: self._enter("forward"))
+        # A closure's passes run inside the optimizer's step.
+        seams.model.before.append(lambda args, kwargs: self._enter("forward"))
+
+    def begin(self) -> None:
+        self._mode = _mode(self._torch, self._see)
+        self._mode.__enter__()
+
+    def end(self, steps: int) -> Operators:
+        self._mode.__exit__(None, None, None)
+        return Operators(
+            steps=steps,
+            count=self._count,
+            seconds=self._ns / 1e9,
+            flops=dict(self._flops),
+            bytes=self._bytes,
+            by_name=dict(self._by_name.most_common(50)),
+            without_formula=dict(self._without_formula),
+            lines=self._kept_lines(),
+            attention=self._kept_attention(),
+        )
+
+    def _load(self, is_loading: bool) -> None:
+        self._loading = is_loading
+
+    def _enter(self, phase: str) -> None:
+        self._phase = phase
+
+    def _see(self, function: Any, args: Any, kwargs: Any) -> Any:
+        packet = function._overloadpacket
+        began = perf_counter_ns()
+        result = function(*args, **kwargs)
+        elapsed = perf_counter_ns() - began
+        if not self._loading:
+            self._note(function, packet, args, kwargs, result, elapsed)
+        return result
+
+    def _note(
+        self, function: Any, packet: Any, args: Any, kwargs: Any, result: Any, ns: int
+    ) -> None:
+        name = packet.__name__
+        inputs = _tensors(self._torch, (*args, *kwargs.values()))
+        results = _tensors(self._torch, (result,))
+        self._count += 1
+        self._ns += ns
+        self._by_name[name] += 1
+        if not function.is_view and not name.startswith("empty"):
+            self._bytes += sum(one.nbytes for one in (*inputs, *results))
+        if self._formulas.knows(packet):
+            dtype = str(inputs[0].dtype).removeprefix("torch.") if inputs else "unknown"
+            self._flops[dtype] += self._formulas.of(packet, args, kwargs, result)
+        elif is_heavy(name) and not function.is_view:
+            self._without_formula[name] += 1
+        node = self._torch._C._current_autograd_node()
+        if node is not None:
+            self._note_backward(node, ns)
+        else:
+            self._note_forward(name, inputs, results, ns)
+
+    def _note_forward(self, name: str, inputs: list[Any], results: list[Any], ns: int) -> None:
+        number = self._frames.line(sys._getframe(1))
+        line = self._lines[number, self._phase]
+        line.operators += 1
+        line.ns += ns
+        line.elements.append(results[0].numel() if results else 0)
+        if self._torch.is_grad_enabled() and any(one.requires_grad for one in inputs):
+            line.differentiated += 1
+            # The node was made just before its operator came here.
+            self._line_of[self._torch._C._autograd._get_sequence_nr() - 1] = number
+        if self._phase == "forward":
+            self._attention.tell(name, inputs, results, ns / 1e9, number)
+
+    def _note_backward(self, node: Any, ns: int) -> None:
+        line = self._lines[self._line_of.get(node._sequence_nr()), "forward"]
+        line.backward_ns += ns
+        line.backward_operators += 1
+
+    def _kept_lines(self) -> list[OperatorLine]:
+        kept = [
+            OperatorLine(
+                place=self._frames.known[number],
+                operators=line.operators,
+                seconds=line.ns / 1e9,
+                differentiated=line.differentiated,
+                median_elements=int(statistics.median(line.elements or [0])),
+                backward_seconds=line.backward_ns / 1e9,
+                backward_operators=line.backward_operators,
+                phase=phase,
+            )
+            for (number, phase), line in self._lines.items()
+            if number is not None
+        ]
+        return sorted(kept, key=lambda line: -line.operators)[:MOST_LINES]
+
+    def _kept_attention(self) -> list[Attention]:
+        by_line = defaultdict(list)
+        for chain in self._attention.found:
+            if chain.line is not None:
+                by_line[chain.line].append(chain)
+        return [
+            Attention(
+                place=self._frames.known[number],
+                count=len(chains),
+                queries=max(chain.queries for chain in chains),
+                keys=max(chain.keys for chain in chains),
+                seconds=sum(chain.seconds for chain in chains),
+            )
+            for number, chains in by_line.items()
+        ]
+
+
+def _tensors(torch: Any, values: Any) -> list[Any]:
+    found = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            if value.layout is torch.strided:
+                found.append(value)
+        elif isinstance(value, list | tuple):
+            found += _tensors(torch, value)
+    return found
+
+
+def _mode(torch: Any, see: Any) -> Any:
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    composite = "CompositeImplicitAutograd"
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+
+    class Seeing(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(
+            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            kwargs = kwargs or {}
+            if not hasattr(function, "_overloadpacket"):  # a higher-order operator
+                return function(*args, **kwargs)
+            if has_kernel(function.name(), composite):
+                # In inference mode an operator comes whole; its parts are what is counted.
+                with self:
+                    parts = function.decompose(*args, **kwargs)
+                if parts is not NotImplemented:
+                    return parts
+            return see(function, args, kwargs)
+
+    return Seeing()

@@ -1,0 +1,69 @@
+"""Where a thread is, looked up some hundred times a second by another."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from time import perf_counter_ns
+
+from hotloop.inspection import Samples
+from hotloop.runtime.look.frames import Frames
+
+EVERY_SECONDS = 0.003
+MOST_SAMPLES = 20_000
+PATIENCE = 1e-5
+"""Seconds until a running thread hands over Python's lock. With the usual 5 ms a look would wait
+for the next call that gives the lock away by itself, and find that line every time."""
+
+
+class Sampler:
+    """Watches the thread that made it.
+
+    It needs Python's lock for a look, and a call that keeps the lock delays it. So each look counts
+    for the time since the one before: what delayed it is what is found running afterwards.
+    """
+
+    def __init__(self, every: float = EVERY_SECONDS) -> None:
+        self._every = every
+        self._watched = threading.get_ident()
+        self._frames = Frames()
+        self._stacks: dict[tuple[int, ...], int] = {}
+        self._samples = Samples(frames=self._frames.known)
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._stop.clear()
+        self._patience = sys.getswitchinterval()
+        sys.setswitchinterval(PATIENCE)
+        self._thread = threading.Thread(target=self._run, name="hotloop-sampler", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        if self._thread is not None:
+            self._stop.set()
+            self._thread.join()
+            self._thread = None
+            sys.setswitchinterval(self._patience)
+
+    @property
+    def samples(self) -> Samples:
+        return self._samples
+
+    def _run(self) -> None:
+        before = perf_counter_ns()
+        while not self._stop.wait(self._every) and len(self._samples.stack) < MOST_SAMPLES:
+            frame = sys._current_frames().get(self._watched)
+            now = perf_counter_ns()
+            self._note(tuple(self._frames.stack(frame)), now, now - before)
+            before = now
+
+    def _note(self, stack: tuple[int, ...], now: int, weight: int) -> None:
+        samples = self._samples
+        number = self._stacks.get(stack)
+        if number is None:
+            number = self._stacks[stack] = len(samples.stacks)
+            samples.stacks.append(list(stack))
+        samples.time_ns.append(now)
+        samples.stack.append(number)
+        samples.weight_ns.append(weight)
