@@ -42,7 +42,9 @@ def joules_between(log: PowerLog, begin_ns: int, end_ns: int) -> float | None:
     return _area(*drawn, begin_ns, end_ns) if drawn is not None else None
 
 
-def during(log: PowerLog, column: Sequence[float | None], begin_ns: int, end_ns: int) -> list[float]:
+def during(
+    log: PowerLog, column: Sequence[float | None], begin_ns: int, end_ns: int
+) -> list[float]:
     """What a column told between two times, where it told anything."""
     told = zip(log.time_ns, column, strict=True)
     return [value for at, value in told if value is not None and begin_ns <= at <= end_ns]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hotloop.energy import PowerLog
 from hotloop.figures import Figures
 from hotloop.inspection import Frame, Inspection
 from hotloop.measurement import LoaderSeen, Measurement
@@ -38,6 +39,8 @@ class Case:
     roof: Roof | None = None
     gpus: int = 0
     """Visible on the machine, whether the job uses one or not."""
+    power: PowerLog | None = None
+    """Of the timed trial."""
 
     @property
     def on_gpu(self) -> bool:

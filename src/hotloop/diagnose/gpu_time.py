@@ -1,15 +1,23 @@
-"""What the GPU did during the steps that were looked into: when it was busy, and why it was not."""
+"""What the GPU did during the steps that were looked into: when it was busy, and why it was not.
+
+Looking slows the CPU down, and with it the queueing of work, but not the work. So what a step takes
+longer than in the timed trial is taken away again from the time that the GPU idles.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
 
 from hotloop import timeline
+from hotloop.diagnose import spans
 from hotloop.diagnose.base import Case
-from hotloop.inspection import Kernels
+from hotloop.diagnose.spans import Span
+from hotloop.diagnose.waits import blocking_copies, charge, waits
+from hotloop.inspection import Inspection, Kernels
+from hotloop.measurement import Events, Kind, Measurement
 from hotloop.timeline import Phase
 
 
@@ -26,85 +34,141 @@ class Idle(StrEnum):
     """The CPU was queueing work, more slowly than the GPU did it."""
 
 
+_DISTURBED = (Idle.LAUNCH, Idle.SYNC, Idle.COPY, Idle.DATA)
+"""What looking makes longer, most of all first."""
+
+
 @dataclass(frozen=True)
 class GpuTime:
     steps: int
     seconds: float
-    """The whole window."""
+    """The whole window, evaluation left out, as long as it would have taken unobserved."""
     busy: float
     idle: dict[Idle, float]
     kernels: int
+    by_wait: dict[int, float] = field(default_factory=dict)
+    """Seconds that each Synchronisation has to answer for, by its index. Some of these are also
+    seconds of waiting for data: removing either would do."""
 
     @property
     def busy_share(self) -> float:
         return self.busy / self.seconds if self.seconds else 0.0
 
+    @property
+    def idle_share(self) -> float:
+        return sum(self.idle.values()) / self.seconds if self.seconds else 0.0
+
     def share(self, why: Idle) -> float:
         return self.idle.get(why, 0.0) / self.seconds if self.seconds else 0.0
+
+    @property
+    def step_busy(self) -> float:
+        return self.busy / self.steps if self.steps else 0.0
 
 
 def gpu_time(case: Case) -> GpuTime | None:
     """None where the GPU could not be looked at."""
-    kernels = case.inspection.kernels if case.inspection else None
-    if kernels is None or not kernels.start_ns or case.looked is None:
+    inspection, looked = case.inspection, case.looked
+    kernels = inspection.kernels if inspection else None
+    if inspection is None or looked is None or kernels is None:
         return None
-    gaps = _gaps(kernels)
-    idle = sum(end - begin for begin, end in gaps)
-    whole = kernels.end_ns - kernels.begin_ns
+    if not kernels.start_ns or not kernels.steps or kernels.end_ns <= kernels.begin_ns:
+        return None
+    seen = _seen(_Identity(inspection), _Identity(looked))
+    return _as_timed(seen, case.figures.step.mean)
+
+
+@dataclass(frozen=True, eq=False)
+class _Identity:
+    """Makes a value that holds lists a key of a cache: a dozen rules ask the same question."""
+
+    of: Inspection | Measurement
+
+    def __hash__(self) -> int:
+        return id(self.of)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.of is other.of
+
+
+@lru_cache(maxsize=4)
+def _seen(inspected: _Identity, looked: _Identity) -> GpuTime:
+    assert isinstance(inspected.of, Inspection) and isinstance(looked.of, Measurement)
+    inspection, events = inspected.of, looked.of.events
+    kernels = inspection.kernels
+    assert kernels is not None
+    idle = _idle(kernels, events)
+    every = [span for span, _ in idle]
+    barriers = waits(kernels, inspection.synchronisations, spans.gaps(kernels))
+    barriers += blocking_copies(events, kernels.begin_ns, kernels.end_ns)
+    charged = charge(every, sorted(barriers, key=lambda wait: wait.begin_ns))
+    whole = (kernels.end_ns - kernels.begin_ns) / 1e9 - _evaluating(kernels, events)
     return GpuTime(
         steps=kernels.steps,
-        seconds=whole / 1e9,
-        busy=(whole - idle) / 1e9,
-        idle=_reasons(case, gaps),
+        seconds=whole,
+        busy=max(whole - spans.length(every), 0.0),
+        idle=_reasons(idle, charged, Kind.DATA_END in events.kind),
         kernels=len(kernels.start_ns),
+        by_wait=_sum(charged),
     )
 
 
-def _gaps(kernels: Kernels) -> list[tuple[int, int]]:
-    """Times in the window at which nothing ran. Streams overlap, so ends are not in order."""
-    gaps = []
-    free_from = kernels.begin_ns
-    for start, duration in sorted(zip(kernels.start_ns, kernels.duration_ns, strict=True)):
-        if start > free_from:
-            gaps.append((free_from, min(start, kernels.end_ns)))
-        free_from = max(free_from, start + duration)
-    if free_from < kernels.end_ns:
-        gaps.append((free_from, kernels.end_ns))
-    return [(begin, end) for begin, end in gaps if end > begin]
-
-
-def _reasons(case: Case, gaps: list[tuple[int, int]]) -> dict[Idle, float]:
-    assert case.looked is not None and case.inspection is not None
-    events = case.looked.events
+def _idle(kernels: Kernels, events: Events) -> list[tuple[Span, Phase]]:
+    """In order, each with what the CPU was at. What idles during an evaluation is left out."""
     phases = timeline.phases_at(events, events.time_ns)
-    waits = sorted(
-        time_ns + round(seconds * 1e9)
-        for wait in case.inspection.synchronisations
-        for time_ns, seconds in zip(wait.time_ns, wait.seconds, strict=True)
-    )
-    idle: dict[Idle, float] = defaultdict(float)
-    for begin, end in gaps:
-        for why, seconds in _split(events.time_ns, phases, waits, begin, end).items():
-            idle[why] += seconds
-    return dict(idle)
+    return [
+        (part, phase)
+        for gap in spans.gaps(kernels)
+        for part, phase in spans.split(gap, events.time_ns, phases, Phase.REST)
+        if phase is not Phase.EVALUATION
+    ]
 
 
-def _split(
-    times: list[int], phases: list[Phase], waits: list[int], begin: int, end: int
+def _evaluating(kernels: Kernels, events: Events) -> float:
+    phases = timeline.phases_at(events, events.time_ns)
+    window = (kernels.begin_ns, kernels.end_ns)
+    parts = spans.split(window, events.time_ns, phases, Phase.REST)
+    return spans.length([part for part, phase in parts if phase is Phase.EVALUATION])
+
+
+def _reasons(
+    idle: list[tuple[Span, Phase]], charged: list[dict[int, float]], has_loader: bool
 ) -> dict[Idle, float]:
-    """One gap, by what the CPU was at. What follows a wait that ended in it is the wait's doing."""
-    first_wait = bisect_left(waits, begin)
-    waited = waits[first_wait] if first_wait < len(waits) and waits[first_wait] <= end else None
-    parts: dict[Idle, float] = defaultdict(float)
-    place = max(bisect_right(times, begin) - 1, 0)
-    while begin < end:
-        upto = min(times[place + 1] if place + 1 < len(times) else end, end)
-        why = {Phase.DATA: Idle.DATA, Phase.COPY: Idle.COPY}.get(phases[place], Idle.LAUNCH)
-        if why is Idle.LAUNCH and waited is not None:
-            why = Idle.SYNC
-        parts[why] += max(upto - begin, 0) / 1e9
-        begin, place = max(upto, begin), place + 1
-        if place >= len(times):
-            parts[Idle.LAUNCH] += max(end - begin, 0) / 1e9
-            break
-    return dict(parts)
+    found: dict[Idle, float] = defaultdict(float)
+    for (span, phase), by_wait in zip(idle, charged, strict=True):
+        why = {Phase.DATA: Idle.DATA, Phase.COPY: Idle.COPY}.get(phase, Idle.LAUNCH)
+        # Without a loader, data is only a guess at what the script does between its calls.
+        is_waits = why is Idle.LAUNCH or (why is Idle.DATA and not has_loader)
+        owed = sum(by_wait.values()) if is_waits else 0.0
+        found[Idle.SYNC] += owed
+        found[why] += spans.length([span]) - owed
+    return {why: seconds for why, seconds in found.items() if seconds > 0}
+
+
+def _sum(charged: list[dict[int, float]]) -> dict[int, float]:
+    total: dict[int, float] = defaultdict(float)
+    for by_wait in charged:
+        for which, seconds in by_wait.items():
+            total[which] += seconds
+    return dict(total)
+
+
+def _as_timed(seen: GpuTime, step_seconds: float) -> GpuTime:
+    surplus = seen.seconds - step_seconds * seen.steps
+    if surplus <= 0:
+        return seen
+    left, idle = surplus, dict(seen.idle)
+    for why in _DISTURBED:
+        taken = min(idle.get(why, 0.0), left)
+        left -= taken
+        if why in idle:
+            idle[why] -= taken
+    before = sum(seen.idle.values())
+    kept = sum(idle.values()) / before if before else 0.0
+    return replace(
+        seen,
+        seconds=seen.seconds - surplus,
+        busy=seen.busy - left,
+        idle=idle,
+        by_wait={which: seconds * kept for which, seconds in seen.by_wait.items()},
+    )
