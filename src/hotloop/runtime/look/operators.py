@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import sys
 from collections import Counter, defaultdict
@@ -87,7 +88,9 @@ class OperatorProbe:
         result = function(*args, **kwargs)
         elapsed = perf_counter_ns() - began
         if not self._loading:
-            self._note(function, packet, args, kwargs, result, elapsed)
+            # The step must go on, whatever kind of tensor it is that we know nothing of.
+            with contextlib.suppress(Exception):
+                self._note(function, packet, args, kwargs, result, elapsed)
         return result
 
     def _note(
@@ -99,12 +102,12 @@ class OperatorProbe:
         self._count += 1
         self._ns += ns
         self._by_name[name] += 1
-        if not function.is_view and not name.startswith("empty"):
+        if not name.startswith("empty") and not _is_view(function, inputs, results):
             self._bytes += sum(one.nbytes for one in (*inputs, *results))
         if self._formulas.knows(packet):
             dtype = str(inputs[0].dtype).removeprefix("torch.") if inputs else "unknown"
             self._flops[dtype] += self._formulas.of(packet, args, kwargs, result)
-        elif is_heavy(name) and not function.is_view:
+        elif is_heavy(name) and not _is_view(function, inputs, results):
             self._without_formula[name] += 1
         node = self._torch._C._current_autograd_node()
         if node is not None:
@@ -162,6 +165,14 @@ class OperatorProbe:
             )
             for number, chains in by_line.items()
         ]
+
+
+def _is_view(function: Any, inputs: list[Any], results: list[Any]) -> bool:
+    """Its result lies where an operand does, and nothing was written there."""
+    if function._schema.is_mutable:
+        return False
+    places = {one.untyped_storage().data_ptr() for one in inputs}
+    return any(one.untyped_storage().data_ptr() in places for one in results)
 
 
 def _tensors(torch: Any, values: Any) -> list[Any]:

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from hotloop.runtime.look.calls import CallProbe
+from hotloop.runtime.patches import Patches
+from hotloop.runtime.watching import Watch
+
+
+@pytest.fixture
+def probe(torch: Any, unharmed: None) -> Iterator[CallProbe]:
+    watch, patches = Watch(torch), Patches()
+    probe = CallProbe(torch)
+    probe.attach(watch.seams, patches)
+    watch.driver.attach()
+    yield probe
+    watch.driver.detach()
+    patches.restore()
+
+
+def test_dear_calls_by_line(torch: Any, probe: CallProbe) -> None:
+    torch.save({"x": torch.ones(3)}, io.BytesIO())
+    torch.cuda.empty_cache()
+    assert [(call.what, call.stack[-1].source) for call in probe.calls] == [
+        ("torch.save", 'torch.save({"x": torch.ones(3)}, io.BytesIO())'),
+        ("empty_cache", "torch.cuda.empty_cache()"),
+    ]
+    assert probe.calls[0].seconds > 0
+
+
+def found_by_discovery(torch: Any, model: Any) -> None:
+    """Root modules are looked for from the first backward pass on."""
+    model(torch.ones(2, 3)).sum().backward()
+
+
+def test_evaluation_with_gradients(torch: Any, probe: CallProbe) -> None:
+    model = torch.nn.Linear(3, 1)
+    found_by_discovery(torch, model)
+    model(torch.ones(2, 3))  # training
+    model.eval()
+    model(torch.ones(2, 3))  # the one
+    with torch.no_grad():
+        model(torch.ones(2, 3))
+    assert [one.stack[-1].source for one in probe.passes] == ["model(torch.ones(2, 3))  # the one"]
+
+
+def test_what_cannot_be_differentiated_keeps_nothing(torch: Any, probe: CallProbe) -> None:
+    model = torch.nn.Linear(3, 1)
+    found_by_discovery(torch, model)
+    model.eval().requires_grad_(False)
+    model(torch.ones(2, 3))
+    assert probe.passes == []
+
+
+def test_steps_that_a_scaler_leaves_out(torch: Any, probe: CallProbe) -> None:
+    assert probe.skips is None
+    weight = torch.nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+    for factor in (1.0, float("inf"), 1.0):
+        optimizer.zero_grad()
+        scaler.scale((weight * factor).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    assert probe.skips == 1

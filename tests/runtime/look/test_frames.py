@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import json
+import os
+import sys
+from types import ModuleType
+
+import pytest
+
+from hotloop.runtime.look.frames import DEEPEST, Frames
+from hotloop.runtime.tracebacks import OURS
+
+
+@pytest.fixture
+def frames() -> Frames:
+    return Frames()
+
+
+def test_a_stack_from_the_outermost_line_in(frames: Frames) -> None:
+    def inner() -> list[int]:
+        return frames.stack(sys._getframe())
+
+    stack = [frames.known[number] for number in inner()]
+    assert stack[-1].function.endswith("inner")
+    assert stack[-2].function == "test_a_stack_from_the_outermost_line_in"
+    assert stack[-2].source == "stack = [frames.known[number] for number in inner()]"
+
+
+def test_a_line_is_kept_once(frames: Frames) -> None:
+    stacks = [frames.stack(sys._getframe()) for _ in range(3)]
+    assert len({tuple(stack) for stack in stacks}) == 1
+    assert len(frames.known) == len(set(stacks[0]))
+
+
+def test_whose_a_file_is(frames: Frames, torch: ModuleType) -> None:
+    assert frames.is_users(__file__)
+    assert not frames.is_users(json.__file__)
+    assert not frames.is_users(str(torch.__file__))
+    assert not frames.is_users(OURS + "runtime/child.py")
+    assert not frames.is_users("<string>")
+    assert not frames.is_users(str(pytest.__file__))
+
+
+def test_what_lies_beside_the_script_is_the_users_even_where_installed(
+    frames: Frames, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = os.path.dirname(str(pytest.__file__))
+    main = ModuleType("__main__")
+    main.__file__ = os.path.join(folder, "train.py")
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    assert frames.is_users(os.path.join(folder, "model.py"))
+    assert not frames.is_users(json.__file__)
+
+
+def test_the_users_line_behind_a_librarys(frames: Frames) -> None:
+    found: list[int | None] = []
+
+    class Noting(json.JSONEncoder):
+        def default(self, o: object) -> object:
+            found.append(frames.line(sys._getframe(1)))  # from inside the library
+            return None
+
+    json.dumps({1}, cls=Noting)
+    assert found[0] is not None
+    assert frames.known[found[0]].source == "json.dumps({1}, cls=Noting)"
+
+
+def test_no_line_of_the_users(frames: Frames) -> None:
+    assert frames.line(None) is None
+
+
+def test_a_deep_recursion_is_cut(frames: Frames) -> None:
+    def dig(depth: int) -> list[int]:
+        return dig(depth - 1) if depth else frames.stack(sys._getframe())
+
+    assert len(dig(3 * DEEPEST)) == DEEPEST

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hotloop.inspection import LoaderLook
+from hotloop.runtime.look import loading
+from hotloop.runtime.look.loading import LoaderProbe
+from hotloop.runtime.patches import Patches
+
+
+@pytest.fixture
+def probe(torch: Any, tmp_path: Path) -> Iterator[LoaderProbe]:
+    patches = Patches()
+    probe = LoaderProbe(torch, tmp_path)
+    probe.attach(patches)
+    yield probe
+    patches.restore()
+
+
+class Numbers:
+    def __len__(self) -> int:
+        return 10
+
+    def __getitem__(self, index: int) -> int:
+        time.sleep(0.002)
+        if index == 3:
+            time.sleep(0.05)
+        return index
+
+
+class Lists(Numbers):
+    def __getitems__(self, indices: list[int]) -> list[int]:
+        return indices
+
+
+def drawn(torch: Any, dataset: Any, **options: Any) -> list[Any]:
+    loader = torch.utils.data.DataLoader(dataset, **{"batch_size": 4, **options})
+    return [batch.tolist() for batch in loader]
+
+
+def test_items_and_batches_of_the_jobs_own_process(torch: Any, probe: LoaderProbe) -> None:
+    assert drawn(torch, Numbers()) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    (look,) = probe.looks()
+    assert look.worker is None
+    assert len(look.item_seconds) == 10
+    assert look.item_seconds.index(max(look.item_seconds)) == 3
+    assert look.batch_items == [4, 4, 2]
+    assert len(look.collate_seconds) == 3
+    assert sum(look.item_cpu_seconds) < sum(look.item_seconds) / 2  # it slept
+
+
+def test_a_dataset_that_hands_out_batches(torch: Any, probe: LoaderProbe) -> None:
+    assert drawn(torch, Lists()) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert len(probe.looks()[0].item_seconds) == 3
+
+
+def test_a_loader_that_makes_no_batches(torch: Any, probe: LoaderProbe) -> None:
+    assert drawn(torch, torch.arange(3), batch_size=None) == [0, 1, 2]
+    assert probe.looks()[0].batch_items == [1, 1, 1]
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("batch_size", [3, 5, None])
+def test_an_iterable_gives_what_it_would_have_given(
+    torch: Any, tmp_path: Path, drop_last: bool, batch_size: int | None
+) -> None:
+    class Stream(torch.utils.data.IterableDataset):  # type: ignore[misc]
+        def __iter__(self) -> Iterator[int]:
+            return iter(range(10))
+
+    options = {"batch_size": batch_size, "drop_last": drop_last and batch_size is not None}
+    plain = [
+        batch.tolist() if hasattr(batch, "tolist") else batch
+        for batch in torch.utils.data.DataLoader(Stream(), **options)
+    ]
+    patches = Patches()
+    LoaderProbe(torch, tmp_path).attach(patches)
+    watched = [
+        batch.tolist() if hasattr(batch, "tolist") else batch
+        for batch in torch.utils.data.DataLoader(Stream(), **options)
+    ]
+    patches.restore()
+    assert watched == plain
+
+
+def test_workers_leave_what_they_saw(
+    torch: Any, probe: LoaderProbe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "EVERY_SECONDS", 0.0)
+    assert len(drawn(torch, Numbers(), num_workers=2)) == 3
+    looks = sorted(probe.looks(), key=lambda look: look.worker or 0)
+    assert [look.worker for look in looks] == [0, 1]
+    assert sorted(count for look in looks for count in look.batch_items) == [2, 4, 4]
+    lines = {frame.source for look in looks for frame in look.samples.frames if frame.is_users}
+    assert "time.sleep(0.05)" in lines
+
+
+def test_a_file_cut_off_is_no_look(probe: LoaderProbe, tmp_path: Path) -> None:
+    (tmp_path / "loader-1.json").write_text('{"worker": 0, "item_sec')
+    assert probe.looks() == []
+
+
+def test_a_failing_item_fails_as_it_would(torch: Any, probe: LoaderProbe) -> None:
+    with pytest.raises(IndexError):
+        drawn(torch, [1, 2, 3], sampler=[0, 7])
+
+
+def test_a_look_can_be_read_back(probe: LoaderProbe, tmp_path: Path) -> None:
+    from hotloop.runtime.look.sampler import Sampler
+
+    probe._look.item_seconds.append(0.5)
+    probe._leave(Sampler())
+    assert loading._read(next(tmp_path.glob("loader-*.json"))) == LoaderLook(None, [0.5])

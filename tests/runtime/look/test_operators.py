@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hotloop.inspection import OperatorLine, Operators
+from hotloop.runtime.look.operators import OperatorProbe
+from hotloop.runtime.watching import Watch
+
+
+@pytest.fixture
+def probe(torch: Any) -> OperatorProbe:
+    return OperatorProbe(torch)
+
+
+def line(found: Operators, source: str) -> OperatorLine:
+    (one,) = [line for line in found.lines if source in line.place.source]
+    return one
+
+
+def test_a_line_and_what_undoes_it(torch: Any, probe: OperatorProbe) -> None:
+    x = torch.ones(5, requires_grad=True)
+    probe.begin()
+    total = torch.zeros(())
+    for i in range(30):
+        total = total + x[i % 5] * 2  # the line
+    total.exp().backward()
+    found = probe.end(1)
+    loop = line(found, "# the line")
+    assert loop.operators >= 3 * 30
+    assert loop.median_elements == 1
+    assert loop.differentiated >= 2 * 30
+    assert loop.backward_operators >= 2 * 30
+    assert loop.backward_seconds > 0
+    single = line(found, "total.exp()")
+    assert single.backward_operators <= 4  # what the loop's own line causes is not charged to it
+    assert found.count == sum(found.by_name.values())
+
+
+def test_steps_of_an_optimizer_are_told_apart(torch: Any, unharmed: None) -> None:
+    watch = Watch(torch)
+    probe = OperatorProbe(torch)
+    probe.attach(watch.seams)
+    watch.driver.attach()
+    model = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.Adam(model.parameters(), foreach=False)
+    probe.begin()
+    model(torch.ones(2, 3)).sum().backward()
+    optimizer.step()
+    found = probe.end(1)
+    watch.driver.detach()
+    phases = {one.place.source: one.phase for one in found.lines if one.operators > 5}
+    assert phases["optimizer.step()"] == "optimizer"
+
+
+def test_loading_is_left_out(torch: Any, unharmed: None) -> None:
+    watch = Watch(torch)
+    probe = OperatorProbe(torch)
+    probe.attach(watch.seams)
+    watch.driver.attach()
+
+    class Costly:
+        def __len__(self) -> int:
+            return 4
+
+        def __getitem__(self, index: int) -> Any:
+            return torch.ones(3).cumsum(0)
+
+    probe.begin()
+    for batch in torch.utils.data.DataLoader(Costly(), batch_size=2):
+        batch.tanh()
+    found = probe.end(1)
+    watch.driver.detach()
+    assert "cumsum" not in found.by_name
+    assert found.by_name["tanh"] == 2
+
+
+def test_bytes_are_read_and_written_once(torch: Any, probe: OperatorProbe) -> None:
+    x = torch.ones(1000)
+    probe.begin()
+    y = x.view(10, 100)  # moves nothing
+    y + y.T.reshape(10, 100)
+    found = probe.end(1)
+    assert found.bytes == pytest.approx((4000 + 4000) + 3 * 4000, rel=0.01)
+
+
+def test_inference_mode_hides_no_operator(torch: Any, probe: OperatorProbe) -> None:
+    linear = torch.nn.Linear(8, 4)
+    probe.begin()
+    with torch.inference_mode():
+        linear(torch.ones(2, 8))
+    assert sum(probe.end(1).flops.values()) == 2 * 2 * 8 * 4
+
+
+def test_results_are_the_jobs_own(torch: Any, probe: OperatorProbe) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(), torch.nn.Linear(8, 2))
+    x = torch.randn(3, 4)
+
+    def gradients() -> list[Any]:
+        torch.manual_seed(1)
+        model.zero_grad()
+        model(x).square().mean().backward()
+        return [parameter.grad.clone() for parameter in model.parameters()]
+
+    plain = gradients()
+    probe.begin()
+    watched = gradients()
+    probe.end(1)
+    assert all(torch.equal(a, b) for a, b in zip(plain, watched, strict=True))
+
+
+class TestAttention:
+    @pytest.mark.parametrize(
+        "variant", ["plain", "masked", "dropout", "flat", "einsum", "float scores", "baddbmm"]
+    )
+    def test_written_by_hand(self, torch: Any, probe: OperatorProbe, variant: str) -> None:
+        q, k, v = torch.randn(3, 2, 4, 16, 8, requires_grad=True).unbind()
+        probe.begin()
+        if variant == "flat":
+            q, k, v = (part.reshape(8, 16, 8) for part in (q, k, v))
+        if variant == "einsum":
+            scores = torch.einsum("bhqd,bhkd->bhqk", q, k)
+        elif variant == "baddbmm":
+            q, k, v = (part.reshape(8, 16, 8) for part in (q, k, v))
+            scores = torch.baddbmm(torch.zeros(8, 16, 16), q, k.transpose(1, 2), alpha=0.3)
+        else:
+            scores = q @ k.transpose(-2, -1) / 8**0.5
+        if variant == "masked":
+            scores = scores.masked_fill(torch.ones(16, 16).triu(1).bool(), float("-inf"))
+        if variant == "float scores":
+            scores = scores.double()
+        weights = scores.softmax(-1)  # attention
+        if variant == "dropout":
+            weights = torch.nn.functional.dropout(weights, 0.1)
+        if variant == "float scores":
+            weights = weights.float()
+        if variant == "einsum":
+            torch.einsum("bhqk,bhkd->bhqd", weights, v)
+        else:
+            weights @ v
+        (found,) = probe.end(1).attention
+        assert (found.count, found.queries, found.keys) == (1, 16, 16)
+        assert found.place.source.endswith("# attention")
+        assert found.seconds > 0
+
+    def test_the_fused_kernel_is_none(self, torch: Any, probe: OperatorProbe) -> None:
+        q, k, v = torch.randn(3, 2, 4, 16, 8).unbind()
+        probe.begin()
+        torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        assert probe.end(1).attention == []
+
+    def test_a_classifiers_softmax_is_none(self, torch: Any, probe: OperatorProbe) -> None:
+        x = torch.randn(2, 4, 8)
+        probe.begin()
+        ((x @ x.transpose(1, 2)).sum(1).softmax(-1)).unsqueeze(1) @ x
+        x.softmax(-1) @ x.transpose(1, 2)
+        assert probe.end(1).attention == []

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import sys
+import threading
+import time
+
+from hotloop.inspection import Samples
+from hotloop.runtime.look.sampler import Sampler
+
+
+def by_function(samples: Samples) -> dict[str, float]:
+    spent: dict[str, float] = {}
+    for stack, weight in zip(samples.stack, samples.weight_ns, strict=True):
+        inner = samples.frames[samples.stacks[stack][-1]].function
+        spent[inner] = spent.get(inner, 0.0) + weight / 1e9
+    return spent
+
+
+def work(seconds: float) -> None:
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        sum(range(50))
+
+
+def nap(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def test_time_goes_where_it_was_spent() -> None:
+    sampler = Sampler()
+    began = time.perf_counter()
+    sampler.start()
+    worked = 0.0
+    for _ in range(40):
+        since = time.perf_counter()
+        work(0.012)
+        worked += time.perf_counter() - since
+        nap(0.004)  # gives Python's lock away: a careless sampler would find this line alone
+    sampler.stop()
+    took = time.perf_counter() - began
+    spent = by_function(sampler.samples)
+    assert spent["work"] / took > 0.6 * worked / took
+    assert 0.5 * took < sum(spent.values()) <= took
+
+
+def test_columns_agree_and_times_are_on_the_clock_of_events() -> None:
+    began = time.perf_counter_ns()
+    sampler = Sampler()
+    sampler.start()
+    nap(0.05)
+    sampler.stop()
+    samples = sampler.samples
+    assert len(samples.time_ns) == len(samples.stack) == len(samples.weight_ns) > 0
+    assert all(began < time_ns < time.perf_counter_ns() for time_ns in samples.time_ns)
+    assert samples.time_ns == sorted(samples.time_ns)
+
+
+def test_only_the_thread_that_made_it_is_watched() -> None:
+    other = threading.Thread(target=work, args=(0.1,))
+    sampler = Sampler()
+    sampler.start()
+    other.start()
+    nap(0.1)
+    other.join()
+    sampler.stop()
+    assert "work" not in by_function(sampler.samples)
+
+
+def test_nothing_of_it_is_left_behind() -> None:
+    patience, threads = sys.getswitchinterval(), threading.active_count()
+    sampler = Sampler()
+    sampler.start()
+    assert threading.active_count() == threads + 1
+    sampler.stop()
+    sampler.stop()
+    assert (sys.getswitchinterval(), threading.active_count()) == (patience, threads)
