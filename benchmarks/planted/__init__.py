@@ -1,0 +1,1 @@
+"""Training scripts that are each limited by one known thing; `suite.py` says by which."""

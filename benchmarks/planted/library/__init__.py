@@ -1,0 +1,1 @@
+"""What stands for other people's packages in the planted jobs."""

@@ -1,0 +1,56 @@
+# mypy: ignore-errors
+"""Train a deep network and follow its calibration with somebody's metrics package.
+
+Planted: the package's `update` reads numbers from the GPU for every bin, inside its own files.
+`--fixed` updates the metric every hundredth step.
+"""
+
+import argparse
+
+import torch
+from library.metrics import Calibration
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.inner = nn.Linear(width, width)
+
+    def forward(self, x):
+        return x + torch.tanh(self.inner(self.norm(x)))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=20_000)
+    parser.add_argument("--fixed", action="store_true")
+    args = parser.parse_args()
+    if not torch.cuda.is_available():
+        raise SystemExit("This job needs a CUDA device.")
+
+    torch.manual_seed(0)
+    model = nn.Sequential(*[Block(512) for _ in range(24)], nn.Linear(512, 10)).cuda()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    inputs = torch.randn(16_384, 512, device="cuda")
+    labels = torch.randint(10, (16_384,), device="cuda")
+    calibration = Calibration(bins=20)
+    for step in range(args.steps):
+        first = step % 8 * 2048
+        x, y = inputs[first : first + 2048], labels[first : first + 2048]
+        logits = model(x)
+        loss = nn.functional.cross_entropy(logits, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if not args.fixed or step % 100 == 0:
+            calibration.update(logits.detach(), y)
+        if step % 100 == 0:
+            print(f"calibration error {calibration.error():.4f}", flush=True)
+        if step % 50 == 0:
+            print(f"step {step} loss {loss.item():.4f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""How much faster a planted job really is once the planted thing is removed. Measured, in pairs.
+
+Time is counted end to end, evaluation and saving included, a step or a sample: what a step's median
+leaves out is what some of these jobs are about.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from planted.suite import Planted
+
+from hotloop import stats, timeline
+from hotloop.figures import figures
+from hotloop.job import ScriptJob
+from hotloop.measurement import Measurement
+from hotloop.plan import Plan
+from hotloop.trial.launch import Glimpse, Order, ProcessLauncher
+from hotloop.trial.spec import StopRule
+
+LIMIT_SECONDS = 240.0
+
+
+@dataclass(frozen=True)
+class Gain:
+    ratio: float
+    """How many times as fast the fixed job is; the geometric mean over the pairs."""
+    low: float
+    high: float
+    """Two-sided 95% interval."""
+    pairs: list[tuple[float, float]]
+    """Seconds a step or sample: as it is, fixed."""
+
+
+def ignore(glimpse: Glimpse) -> None:
+    """Nobody watches."""
+
+
+def true_gain(planted: Planted, pairs: int, steps: int) -> Gain:
+    """Every other pair runs the fixed job first."""
+    paces = []
+    for index in range(pairs):
+        order = (False, True) if index % 2 == 0 else (True, False)
+        found = {fixed: seconds_a_unit(planted, fixed, steps) for fixed in order}
+        paces.append((found[False], found[True]))
+    logs = [math.log(plain / fixed) for plain, fixed in paces]
+    if len(logs) < 2:
+        ratio = math.exp(statistics.fmean(logs))
+        return Gain(ratio, 0.0, math.inf, paces)
+    interval = stats.t_interval(logs, 0.025)
+    return Gain(math.exp(interval.mean), math.exp(interval.low), math.exp(interval.high), paces)
+
+
+def seconds_a_unit(planted: Planted, fixed: bool, steps: int) -> float:
+    arguments = (*planted.arguments, "--fixed") if fixed else planted.arguments
+    with tempfile.TemporaryDirectory() as folder:
+        job = ScriptJob(str(planted.script), False, arguments, sys.executable, folder)
+        order = Order(1, job, Plan(), StopRule(steps=steps), LIMIT_SECONDS, Path(folder, "trial"))
+        trial = ProcessLauncher().launch(order, ignore)
+    if trial.measurement is None:
+        raise SystemExit(f"{planted.name}: the trial is {trial.state}: {trial.reason}")
+    return pace(trial.measurement, planted.unit)
+
+
+def pace(measurement: Measurement, unit: str) -> float:
+    """Seconds a step or a sample in the steady state, with what happens between steps."""
+    found = figures(measurement)
+    if found is None:
+        raise SystemExit("the trial has no steady steps")
+    steady = timeline.steps(measurement.events)[found.warm_up_steps :]
+    seconds = sum(step.seconds + step.evaluation for step in steady)
+    return seconds / (len(steady) if unit == "step" else sum(step.samples for step in steady))
