@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hotloop.asking import ask
+from hotloop.nvml import first_visible, hidden, load, text
+
 LITTLE = 0.2
 """Of a GPU's memory. With less of it free, a job that fits alone may not fit now."""
 
@@ -39,14 +42,14 @@ class GpuState:
 
 
 def describe() -> Machine:
-    nvml = _nvml()
+    nvml = load()
     return Machine(
         system=f"{platform.system()} {platform.release()}",
         cpu=_cpu_name(),
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else _count(),
         memory=_memory(),
-        gpus=_ask(lambda: tuple(_gpus(nvml))) or (),
-        driver=_ask(lambda: _text(nvml.nvmlSystemGetDriverVersion())),
+        gpus=ask(lambda: tuple(_gpus(nvml))) or (),
+        driver=ask(lambda: text(nvml.nvmlSystemGetDriverVersion())),
     )
 
 
@@ -54,33 +57,33 @@ class GpuWatch:
     """Asks the first visible GPU how it is doing. Without NVML it knows nothing and says so."""
 
     def __init__(self) -> None:
-        self._nvml = nvml = _nvml()
-        self._handle = _ask(lambda: nvml.nvmlDeviceGetHandleByIndex(_first_visible()))
+        self._nvml = nvml = load()
+        self._handle = ask(lambda: nvml.nvmlDeviceGetHandleByIndex(first_visible()))
 
     def look(self) -> GpuState | None:
         if self._handle is None:
             return None
         nvml, handle = self._nvml, self._handle
-        rates = _ask(lambda: nvml.nvmlDeviceGetUtilizationRates(handle))
-        memory = _ask(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
-        milliwatts = _ask(lambda: nvml.nvmlDeviceGetPowerUsage(handle))
+        rates = ask(lambda: nvml.nvmlDeviceGetUtilizationRates(handle))
+        memory = ask(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
+        milliwatts = ask(lambda: nvml.nvmlDeviceGetPowerUsage(handle))
         return GpuState(
             utilisation=rates.gpu if rates else None,
             memory_used=memory.used if memory else None,
-            temperature=_ask(lambda: nvml.nvmlDeviceGetTemperature(handle, 0)),
+            temperature=ask(lambda: nvml.nvmlDeviceGetTemperature(handle, 0)),
             power_watts=milliwatts / 1000 if milliwatts is not None else None,
         )
 
 
 def gpu_neighbours() -> tuple[str, ...]:
     """Who else is on the first visible GPU, one sentence each. Nothing where that is not known."""
-    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
-        return ()  # the job is to see none
-    nvml = _nvml()
-    handle = _ask(lambda: nvml.nvmlDeviceGetHandleByIndex(_first_visible()))
-    running = _ask(lambda: nvml.nvmlDeviceGetComputeRunningProcesses(handle)) or []
+    if hidden():
+        return ()
+    nvml = load()
+    handle = ask(lambda: nvml.nvmlDeviceGetHandleByIndex(first_visible()))
+    running = ask(lambda: nvml.nvmlDeviceGetComputeRunningProcesses(handle)) or []
     ours = _own_processes()
-    memory = _ask(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
+    memory = ask(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
     others = [_neighbour(process) for process in running if process.pid not in ours]
     if memory and memory.total - memory.used < LITTLE * memory.total:
         free, total = _gib(memory.total - memory.used), _gib(memory.total)
@@ -91,7 +94,7 @@ def gpu_neighbours() -> tuple[str, ...]:
 def _neighbour(process: Any) -> str:
     import psutil
 
-    name = _ask(lambda: psutil.Process(process.pid).name())
+    name = ask(lambda: psutil.Process(process.pid).name())
     who = f"{name} (process {process.pid})" if name else "A process outside this container"
     used = process.usedGpuMemory
     return f"{who} is using the GPU{f', {_gib(used)} of its memory' if used else ''}."
@@ -100,7 +103,7 @@ def _neighbour(process: Any) -> str:
 def _own_processes() -> set[int]:
     import psutil
 
-    children = _ask(lambda: psutil.Process().children(recursive=True)) or []
+    children = ask(lambda: psutil.Process().children(recursive=True)) or []
     return {os.getpid(), *(child.pid for child in children)}
 
 
@@ -108,39 +111,11 @@ def _gib(size: int) -> str:
     return f"{size / 2**30:.1f} GiB"
 
 
-def _nvml() -> Any:
-    try:
-        import pynvml
-
-        pynvml.nvmlInit()
-    except Exception:  # no package, no driver, no permission: all mean that nothing is known
-        return None
-    return pynvml
-
-
-def _ask(question: Any) -> Any:
-    """What this GPU, driver or virtual machine does not have, or does not tell, is None."""
-    try:
-        return question()
-    except Exception:
-        return None
-
-
 def _gpus(nvml: Any) -> list[Gpu]:
     handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
     return [
-        Gpu(_text(nvml.nvmlDeviceGetName(h)), nvml.nvmlDeviceGetMemoryInfo(h).total)
-        for h in handles
+        Gpu(text(nvml.nvmlDeviceGetName(h)), nvml.nvmlDeviceGetMemoryInfo(h).total) for h in handles
     ]
-
-
-def _first_visible() -> int:
-    first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0]
-    return int(first) if first.isdigit() else 0
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else value
 
 
 def _count() -> int:
