@@ -39,6 +39,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(installed, "look", lambda python: TORCH)
     monkeypatch.setattr("hotloop.machine.describe", lambda: HOST)
+    monkeypatch.setattr("psutil.cpu_percent", lambda seconds: 0.0)
 
 
 def files(tmp_path: Path) -> list[Path]:
@@ -93,6 +94,12 @@ class TestKeeping:
         assert roofs.of("python", measure=Bench(None, finished=False)) is None
         assert files(tmp_path) == []
 
+    def test_one_that_fails_leaves_the_one_that_was_kept(self) -> None:
+        first = roofs.of("python", measure=Bench())
+        failed = Bench(None, finished=False)
+        assert roofs.of("python", measure=failed, remeasure=True) == first
+        assert roofs.of("python", measure=failed) == first
+
     def test_without_torch_nothing_is_begun(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(installed, "look", lambda python: Installed(python="3.11.7"))
         bench = Bench()
@@ -117,6 +124,35 @@ class TestKeeping:
         assert found is not None and found.disk_read is None  # it holds nothing
         (path,) = files(tmp_path)
         assert json.loads(path.read_text())["roof"]["disk_read"] is None
+
+
+class TestBesideOtherWork:
+    def of(self, bench: Bench, busy: bool, **options: bool) -> Roof:
+        found = roofs.of("python", measure=bench, is_busy=lambda: busy, **options)  # type: ignore[arg-type]
+        assert found is not None
+        return found
+
+    def test_it_does_until_the_machine_is_quiet(self) -> None:
+        bench = Bench()
+        assert self.of(bench, busy=True).disturbed
+        assert self.of(bench, busy=True).disturbed
+        assert bench.calls == 1
+        assert not self.of(bench, busy=False).disturbed
+        assert not self.of(bench, busy=True).disturbed
+        assert bench.calls == 2
+
+    def test_it_does_not_replace_an_undisturbed_one(self) -> None:
+        bench = Bench()
+        self.of(bench, busy=False)
+        assert self.of(bench, busy=True, remeasure=True).disturbed
+        assert not self.of(bench, busy=True).disturbed
+
+    @pytest.mark.parametrize(("percent", "busy"), [(5.0, False), (60.0, True)])
+    def test_what_is_busy(
+        self, percent: float, busy: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("psutil.cpu_percent", lambda seconds: percent)
+        assert roofs.busy() is busy
 
 
 class TestKey:

@@ -25,6 +25,8 @@ class Roof:
     """That torch uses for one operator on the CPU."""
     measured_on: str = ""
     """The day, as 2030-12-31: a roof is kept, and the machine may have changed since."""
+    disturbed: bool = False
+    """Whether other work kept the cores busy meanwhile: the figures are too low then."""
 
     matrix_flops: dict[str, float] = field(default_factory=dict)
     """FLOP/s of a large product on the GPU, by precision."""

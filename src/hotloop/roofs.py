@@ -1,7 +1,8 @@
 """A machine's roof: measured once, then kept in the user's cache.
 
 Kept by all that it depends on: GPU, driver, torch, processor and threads. A roof that was cut off
-is handed out but not kept, and one whose file cannot be read is measured again.
+is handed out but not kept, and one whose file cannot be read is measured again. One that was
+measured beside other work is too low: it does until the machine is found quiet.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hotloop import codec, disk, installed, machine, nvml
+from hotloop.asking import ask
 from hotloop.errors import HotloopError
 from hotloop.installed import Installed
 from hotloop.machine import Machine
@@ -25,6 +27,8 @@ from hotloop.roof_process import Measured, in_a_process
 VERSION = 1
 """Of the way a roof is measured: another way gives other figures."""
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+BUSY = 20.0
+"""Percent of all cores, taken by others."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +59,20 @@ class Measure(Protocol):
     def __call__(self, python: str, watch: Callable[[], None]) -> Measured: ...
 
 
+def busy(seconds: float = 0.3) -> bool:
+    """Whether others keep the cores at work, while we sleep. Where that is not told: no."""
+    import psutil
+
+    return bool(ask(lambda: psutil.cpu_percent(seconds) >= BUSY))
+
+
 def of(
     python: str,
     *,
     folder: str | None = None,
     remeasure: bool = False,
     measure: Measure = in_a_process,
+    is_busy: Callable[[], bool] = busy,
     watch: Callable[[], None] = lambda: None,
     begins: Callable[[], None] = lambda: None,
 ) -> Roof | None:
@@ -73,10 +85,15 @@ def of(
     if key is None:
         return None
     path = cache() / key.file_name()
-    roof = None if remeasure else _kept(path, key)
-    if roof is None:
+    roof = kept = _kept(path, key)
+    if kept is None or remeasure or (kept.disturbed and not is_busy()):
         begins()
-        roof = _measured(python, key, path, measure, watch)
+        disturbed = is_busy()
+        fresh, finished = _measured(python, key, disturbed, measure, watch)
+        spoils = disturbed and kept is not None and not kept.disturbed
+        if fresh is not None and finished and not spoils:
+            _keep(path, _Kept(key, fresh))
+        roof = fresh or kept
     if roof is not None and folder is not None:
         roof = replace(roof, disk_read=disk.read(folder).rate)
     return roof
@@ -111,17 +128,18 @@ def _kept(path: Path, key: Key) -> Roof | None:
 
 
 def _measured(
-    python: str, key: Key, path: Path, measure: Measure, watch: Callable[[], None]
-) -> Roof | None:
+    python: str, key: Key, disturbed: bool, measure: Measure, watch: Callable[[], None]
+) -> tuple[Roof | None, bool]:
+    """And whether what is missing in it cannot be measured here, now or later."""
     measured = measure(python, watch)
     if measured.roof is None:
-        return None
+        return None, False
     today = date.today().isoformat()
-    roof = replace(measured.roof, driver=key.driver, cpu=key.cpu, measured_on=today)
+    roof = replace(
+        measured.roof, driver=key.driver, cpu=key.cpu, measured_on=today, disturbed=disturbed
+    )
     gpu_is_missing = key.gpu is not None and not roof.matrix_flops
-    if measured.finished and not gpu_is_missing:
-        _keep(path, _Kept(key, roof))
-    return roof
+    return roof, measured.finished and not gpu_is_missing
 
 
 def _keep(path: Path, kept: _Kept) -> None:

@@ -26,6 +26,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("hotloop.installed.look", lambda python: TORCH)
     monkeypatch.setattr(host, "read", lambda: HOST)
+    monkeypatch.setattr("psutil.cpu_percent", lambda seconds: 0.0)  # nobody else is at work
 
 
 def measure(python: str, watch: Callable[[], None]) -> Measured:

@@ -25,13 +25,14 @@ def test_this_machine_once_measured_and_then_kept(desk: Desk) -> None:
     assert roof["cpu_memory_bandwidth"] > 0
     assert roof["launch_seconds"] > 0
     assert (roof["device"] == "cpu") == (roof["matrix_flops"] == {})
-    figures = [value for value in roof.values() if isinstance(value, int | float)]
+    figures = [value for value in roof.values() if type(value) in (int, float)]
     assert all(value > 0 for value in figures)
     assert {check["status"] for check in told["checks"]} <= {"ok", "warning", "unknown"}
     assert all(check["remedy"] for check in told["checks"] if check["status"] == "warning")
 
     again = desk.hotloop("doctor")
-    assert (again.code, again.err) == (0, ""), again
+    assert again.code == 0, again
+    assert not again.err or roof["disturbed"]  # such a one is measured again when it is quiet
     assert "roof" in again.out and "\x1b" not in again.out
     desk.expect_clean(before)
 

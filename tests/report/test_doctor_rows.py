@@ -66,6 +66,11 @@ def test_without_a_roof() -> None:
     assert "unknown" in made.roof_note
 
 
+def test_a_roof_that_was_disturbed_says_so() -> None:
+    assert "beside other work" in rows(found(replace(ROOF, disturbed=True))).roof_note
+    assert "other work" not in rows(found()).roof_note
+
+
 def test_on_a_cpu_only_its_own_figures_stand() -> None:
     made = rows(cpu_only())
     assert made.title == "A CPU"

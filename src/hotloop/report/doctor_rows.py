@@ -116,7 +116,8 @@ def _of_paper(measured: float | None, paper: float | None, words: Callable[[floa
 def _roof_note(roof: Roof | None) -> str:
     if roof is None:
         return "unknown: it takes torch to measure it"
-    return f"measured on {roof.measured_on}; --remeasure does it again"
+    beside = " beside other work, so too low" if roof.disturbed else ""
+    return f"measured on {roof.measured_on}{beside}; --remeasure does it again"
 
 
 def _verdict(checks: tuple[Check, ...]) -> str:
