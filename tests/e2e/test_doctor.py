@@ -22,8 +22,6 @@ def test_this_machine_once_measured_and_then_kept(desk: Desk) -> None:
     roof = told["roof"]
     assert roof["cpu_matrix_flops"]["float32"] > 0
     assert roof["cpu_matrix_flops_one_thread"] > 0
-    assert roof["cpu_memory_bandwidth"] > 0
-    assert roof["launch_seconds"] > 0
     assert (roof["device"] == "cpu") == (roof["matrix_flops"] == {})
     figures = [value for value in roof.values() if type(value) in (int, float)]
     assert all(value > 0 for value in figures)
