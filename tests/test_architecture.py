@@ -16,7 +16,7 @@ from tests.sources import PACKAGE, ROOT, Module, below, modules, reached_from
 
 CHILD = [
     *below("hotloop.runtime"),
-    *below("hotloop.measurement", "hotloop.evidence"),
+    *below("hotloop.measurement", "hotloop.evidence", "hotloop.inspection", "hotloop.depth"),
     *below("hotloop.trial.spec", "hotloop.trial.result"),
     *below("hotloop.levers", "hotloop.errors", "hotloop.seams"),
     *below("hotloop.trial.enter", "hotloop.trial.kernel"),
@@ -28,6 +28,8 @@ PURE = (
     "hotloop.search",
     "hotloop.equivalence",
     "hotloop.evidence",
+    "hotloop.inspection",
+    "hotloop.depth",
     "hotloop.job",
     "hotloop.plan",
     "hotloop.study",

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 
 from hotloop.measurement import GpuTimes, Losses, Measurement, Software
 from hotloop.runtime import tracebacks
+from hotloop.runtime.deep.deepening import Deepening
 from hotloop.runtime.exam.examination import Examination
 from hotloop.runtime.imports import when_imported
 from hotloop.runtime.look.looking import Looking
@@ -32,7 +33,7 @@ from hotloop.runtime.probes.progress import ProgressProbe
 from hotloop.runtime.soaking import Soaking
 from hotloop.runtime.watching import Watch
 from hotloop.trial.result import ChildResult, Ended, Failure
-from hotloop.trial.spec import Exam, Look, RunSpec, Soak, StopRule, TrialSpec
+from hotloop.trial.spec import Deep, Exam, Look, RunSpec, Soak, StopRule, TrialSpec
 
 T = TypeVar("T")
 
@@ -53,7 +54,8 @@ def begin(path: str) -> None:
         os.unlink(path)  # nobody else will
         when_imported("torch", PlannedRun(RunSpec(**plain)).attach)
         return
-    for name, kind in (("stop", StopRule), ("exam", Exam), ("soak", Soak), ("look", Look)):
+    kinds = {"stop": StopRule, "exam": Exam, "soak": Soak, "look": Look, "deep": Deep}
+    for name, kind in kinds.items():
         plain[name] = kind(**plain[name]) if plain[name] is not None else None
     spec = TrialSpec(**plain)
     if os.environ.pop("HOTLOOP_SHIELD", None) == "savers":
@@ -76,6 +78,7 @@ class Child:
         self._soaking: Soaking | None = None
         self._examination: Examination | None = None
         self._looking: Looking | None = None
+        self._deepening: Deepening | None = None
         self._levers = build(spec.levers)
         self._written = False
 
@@ -92,8 +95,9 @@ class Child:
         if self._written or os.getpid() != self._pid:
             return
         self._written = True
+        deep = self._deepening.report() if self._deepening else None  # first: it is still on
         receipts = [lever.receipt() for lever in self._levers] if self._torch else []
-        result = ChildResult(ended, self._failure, self._measurement(), receipts)
+        result = ChildResult(ended, self._failure, self._measurement(), receipts, deep=deep)
         if self._soaking:
             result = replace(result, soak=self._soaking.finish())
         if self._examination:
@@ -122,7 +126,10 @@ class Child:
         if spec.look is not None:
             self._looking = Looking(torch, watch, spec.look)
             self._looking.attach()
-        stop = self._looking or self._soaking or spec.stop
+        if spec.deep is not None:
+            self._deepening = Deepening(torch, watch, spec.deep)
+            self._deepening.attach()
+        stop = self._deepening or self._looking or self._soaking or spec.stop
         progress = ProgressProbe(spec.progress, stop, deadline, optimizers, self._enough)
         progress.attach(watch.seams)
         watch.driver.attach()

@@ -21,7 +21,7 @@ from hotloop.trial import outcome, protection, reaping, shielded
 from hotloop.trial.environment import child_environment
 from hotloop.trial.power import PowerMeter
 from hotloop.trial.result import ChildResult, Ended
-from hotloop.trial.spec import Exam, Look, Soak, StopRule, TrialSpec
+from hotloop.trial.spec import Deep, Exam, Look, Soak, StopRule, TrialSpec
 from hotloop.trial.terminal import Terminal
 from hotloop.trial.tree import ProcessTree
 from hotloop.trial.trial import State, Trial
@@ -46,6 +46,7 @@ class Order:
     exam: Exam | None = None
     soak: Soak | None = None
     look: Look | None = None
+    deep: Deep | None = None
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,8 @@ class _Run:
         self._scratch = scratch
         self._watcher = watcher
         self._power = power
-        self._is_timed = order.exam is None and order.soak is None and order.look is None
+        others = (order.exam, order.soak, order.look, order.deep)
+        self._is_timed = all(other is None for other in others)
         self._mark = uuid.uuid4().hex
         folder = order.folder
         self._files = {name: folder / name for name in ("spec.json", "result.json")}
@@ -198,6 +200,7 @@ class _Run:
             exam=order.exam,
             soak=order.soak,
             look=order.look,
+            deep=order.deep,
         )
         codec.write(self._files["spec.json"], spec)
         enter = {
@@ -255,6 +258,7 @@ class _Run:
             soak=result.soak if result else None,
             power=self._power.log(),
             inspection=result.inspection if result else None,
+            deep=result.deep if result else None,
             ran_out=result is not None and result.ended is Ended.SCRIPT,
         )
 

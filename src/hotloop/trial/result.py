@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hotloop.depth import DepthReport
 from hotloop.evidence import Evidence, SoakSeen
 from hotloop.inspection import Inspection
 from hotloop.levers.base import Receipt
@@ -40,3 +41,4 @@ class ChildResult:
     evidence: Evidence | None = None
     soak: SoakSeen | None = None
     inspection: Inspection | None = None
+    deep: DepthReport | None = None

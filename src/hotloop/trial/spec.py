@@ -87,6 +87,23 @@ class Look:
 
 
 @dataclass(frozen=True)
+class Deep:
+    """A trial under a profiler, which nobody times."""
+
+    kind: str
+    """"python", "torch" or "kernel"."""
+    folder: str
+    """The trial's own: where the files lie that other tools open."""
+    warm_up: int = 10
+    steps: int = 4
+    """Under each profiler. They take turns: one would see the other."""
+    seconds: float = 3.0
+    """For at least this long lines are sampled."""
+    most_seconds: float = 30.0
+    """Of one turn. A profiler can make a slow job very slow."""
+
+
+@dataclass(frozen=True)
 class RunSpec:
     """A training for real, under a plan: nothing is measured and nothing is shielded."""
 
@@ -116,3 +133,4 @@ class TrialSpec:
     exam: Exam | None = None
     soak: Soak | None = None
     look: Look | None = None
+    deep: Deep | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hotloop.depth import DepthReport
 from hotloop.energy import PowerLog
 from hotloop.evidence import Evidence, SoakSeen
 from hotloop.inspection import Inspection
@@ -63,6 +64,8 @@ class Trial:
     soak: SoakSeen | None = None
     inspection: Inspection | None = None
     """Of a trial that was looked into rather than timed."""
+    deep: DepthReport | None = None
+    """Of a trial under a profiler."""
     power: PowerLog | None = None
     """What the GPU drew meanwhile. None without a GPU, or where it does not tell."""
     ran_out: bool = False

@@ -1,0 +1,127 @@
+"""Every function that the training thread calls during some steps, by Python's own profiler.
+
+`_lsprof` is what `cProfile` is written around. `cProfile` itself imports a module called `profile`,
+and a script may well have a `profile.py` of its own beside it.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+from hotloop.depth import DepthReport, FunctionRow, FunctionTable
+from hotloop.runtime.deep.turn import Turn
+from hotloop.runtime.look.frames import Frames
+from hotloop.runtime.tracebacks import OURS
+
+FILE = "python.pstats"
+
+Function = tuple[str, int, str]
+Times = tuple[int, int, float, float]
+"""Primitive calls, calls, own and cumulative seconds: the order that pstats has them in."""
+Stats = dict[Function, tuple[int, int, float, float, dict[Function, Times]]]
+"""What a file of pstats holds: the times, and the same by who called."""
+
+
+class FunctionTurn(Turn):
+    what = "function table"
+    _profiler: Any = None
+    _is_on = False
+    _table: FunctionTable | None = None
+
+    def begin(self) -> None:
+        from _lsprof import Profiler
+
+        self._profiler = Profiler()
+        os.register_at_fork(after_in_child=self._disable)
+        self._began = perf_counter()
+        self._is_on = True
+        self._profiler.enable(subcalls=True, builtins=True)
+
+    def end(self, steps: int) -> None:
+        self._disable()
+        seconds = perf_counter() - self._began
+        stats = without_ours(stats_of(self._profiler.getstats()))
+        self._profiler.clear()
+        with (self._folder / FILE).open("wb") as file:
+            marshal.dump(stats, file)
+        self._table = FunctionTable(steps, seconds, rows(stats, Frames()))
+
+    def _disable(self) -> None:
+        """Also in a worker that was forked meanwhile; one forked later may have its own."""
+        if self._is_on:
+            self._profiler.disable()
+        self._is_on = False
+
+    def told(self, report: DepthReport) -> DepthReport:
+        if self._table is None:
+            return report
+        return replace(report, functions=self._table, files=[*report.files, FILE])
+
+
+def rows(stats: Stats, frames: Frames) -> list[FunctionRow]:
+    made = [
+        FunctionRow(file, line, name, calls, primitive, own, cumulative, frames.is_users(file))
+        for (file, line, name), (primitive, calls, own, cumulative, _) in stats.items()
+    ]
+    return sorted(made, key=lambda row: -row.own)
+
+
+def stats_of(entries: Any) -> Stats:
+    """As `cProfile.Profile.snapshot_stats` makes them."""
+    stats: Stats = {}
+    callers: dict[int, dict[Function, Times]] = {}
+    for entry in entries:
+        called = callers.setdefault(id(entry.code), {})
+        primitive = entry.callcount - entry.reccallcount
+        times = primitive, entry.callcount, entry.inlinetime, entry.totaltime
+        stats[label(entry.code)] = (*times, called)
+    for entry in entries:
+        for call in entry.calls or ():
+            primitive = call.callcount - call.reccallcount
+            times = primitive, call.callcount, call.inlinetime, call.totaltime
+            by = callers.setdefault(id(call.code), {})
+            known = by.get(label(entry.code), (0, 0, 0.0, 0.0))
+            by[label(entry.code)] = _sum(known, times)
+    return stats
+
+
+def label(code: Any) -> Function:
+    if isinstance(code, str):
+        return "~", 0, code
+    return code.co_filename, code.co_firstlineno, code.co_name
+
+
+def without_ours(stats: Stats) -> Stats:
+    """Without our probes and wrappers, and without what those called for themselves.
+
+    Built-in functions are called by both. A tensor's methods are the script's, passed on by us.
+    """
+    kept: Stats = {}
+    for function, (primitive, calls, own, cumulative, callers) in stats.items():
+        if is_ours(function):
+            continue
+        times: Times = primitive, calls, own, cumulative
+        for caller, part in callers.items():
+            if is_ours(caller) and function[0] == "~" and "TensorBase" not in function[2]:
+                times = _sum(times, part, -1)
+        by = {caller: part for caller, part in callers.items() if not is_ours(caller)}
+        if times[1] > 0:
+            kept[function] = (*times, by)
+    return kept
+
+
+def is_ours(function: Function) -> bool:
+    return function[0].startswith(OURS) or "_lsprof.Profiler" in function[2]
+
+
+def _sum(one: Times, other: Times, sign: int = 1) -> Times:
+    return (
+        one[0] + sign * other[0],
+        one[1] + sign * other[1],
+        max(one[2] + sign * other[2], 0.0),
+        max(one[3] + sign * other[3], 0.0),
+    )
