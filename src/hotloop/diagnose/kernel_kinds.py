@@ -104,6 +104,12 @@ def number_format(name: str) -> str | None:
     return next((form for form, pattern in _COMPILED_FORMATS if pattern.search(name)), None)
 
 
+def is_strided_copy(name: str) -> bool:
+    """From one order in memory to another: torch copies what lies in a row by other kernels."""
+    is_copy = "direct_copy_kernel" in name and "elementwise_kernel" in name
+    return is_copy and not re.search(r"vectorized_|unrolled_|LoadWithCast", name)
+
+
 def is_forward_softmax(name: str) -> bool:
     """Of weights, as attention has it, and not the logarithm, as a loss has it."""
     if re.search(r"LogSoftMax|log_softmax|Backward|backward", name):

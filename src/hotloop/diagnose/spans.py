@@ -11,13 +11,17 @@ from hotloop.inspection import Kernels
 Span = tuple[int, int]
 T = TypeVar("T")
 
+PAUSE_NS = 4_000
+"""A GPU needs a microsecond or two from one kernel to the next, however many are queued. What is
+no longer than that is not idling."""
+
 
 def gaps(kernels: Kernels) -> list[Span]:
     """Times in the window at which nothing ran. Streams overlap, so ends are not in order."""
     found = []
     free_from = kernels.begin_ns
     for start, duration in sorted(zip(kernels.start_ns, kernels.duration_ns, strict=True)):
-        if start > free_from:
+        if start > free_from + PAUSE_NS:
             found.append((free_from, min(start, kernels.end_ns)))
         free_from = max(free_from, start + duration)
     found.append((free_from, kernels.end_ns))

@@ -1,0 +1,90 @@
+"""Attention is written out: the whole matrix of scores is made, kept, and gone over many times."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
+from hotloop.diagnose.kernel_kinds import Work, is_forward_softmax
+from hotloop.diagnose.kernel_times import kernels, seconds_a_step, share_won
+from hotloop.diagnose.peaks import operators
+from hotloop.diagnose.wording import percent, times
+from hotloop.inspection import Attention, OperatorLine, Operators
+
+LEFT_ON_CPU = 0.15
+"""Of its time, by the fused kernel. The same two products, but block by block in the cache: of 512
+positions and heads of 16 almost nothing was left; larger heads leave more."""
+BEFORE, AFTER = 4, 3
+"""Lines around the softmax, in its function, that scale, mask, drop and spend the scores."""
+PASSES = 8
+"""Over the scores, as long as a softmax each, that fused attention does without. Forward: written
+by a product, scaled, masked, softmax, read by a product. Backward: the same again, and more."""
+
+
+def handwritten_attention(case: Case) -> Finding | None:
+    counted = operators(case)
+    if counted is None or not counted.attention or _is_fused_already(case):
+        return None
+    share = _won(case, counted)
+    if share < LEAST_SHARE:
+        return None
+    dear = sorted(counted.attention, key=lambda one: -one.seconds)
+    return Finding(
+        rule="handwritten_attention",
+        title=f"Attention written by hand, {_where(dear[0])}, costs {percent(share)} of a step",
+        share=share,
+        remedy="Call torch.nn.functional.scaled_dot_product_attention instead.",
+        effort=Effort.LINES,
+        evidence=tuple(_line(one, counted) for one in dear[:5]),
+        places=tuple(one.place for one in dear),
+    )
+
+
+def _won(case: Case, counted: Operators) -> float:
+    softmax = seconds_a_step(
+        case, kernels(case), lambda one: is_forward_softmax(one.name) and one.is_queued_up
+    )
+    if softmax:
+        return share_won(case, softmax * PASSES)
+    if case.on_gpu:
+        return 0.0  # on the CPU's clock its operators only took the time to be queued
+    return _of_the_passes(case, counted) * (1 - LEFT_ON_CPU)
+
+
+def _of_the_passes(case: Case, counted: Operators) -> float:
+    """Its share of the forward and backward passes, by the lines that it is written on."""
+    forward = [line for line in counted.lines if line.phase == "forward"]
+    whole = sum(_both_ways(line) for line in forward)
+    spent = sum(_both_ways(line) for line in forward if _is_part(line, counted.attention))
+    if not whole:  # no lines were kept: its operators forward, and as many of the backward pass
+        whole, spent = counted.seconds / 3, sum(one.seconds for one in counted.attention)
+    return min(spent / whole, 1.0) * case.share("forward", "backward") if whole else 0.0
+
+
+def _both_ways(line: OperatorLine) -> float:
+    return line.seconds + line.backward_seconds
+
+
+def _is_part(line: OperatorLine, attention: list[Attention]) -> bool:
+    return any(
+        (line.place.file, line.place.function) == (one.place.file, one.place.function)
+        and -BEFORE <= line.place.line - one.place.line <= AFTER
+        for one in attention
+    )
+
+
+def _is_fused_already(case: Case) -> bool:
+    """By a compiler: operators are counted without it."""
+    return any(kernel.work is Work.ATTENTION for kernel in kernels(case))
+
+
+def _line(one: Attention, counted: Operators) -> str:
+    each = one.count / counted.steps
+    return (
+        f"{_where(one)}: {times(each, 'time')} a step, {one.queries} queries by {one.keys} keys, "
+        f"each kept in memory until the backward pass"
+    )
+
+
+def _where(one: Attention) -> str:
+    return f"{PurePath(one.place.file).name}:{one.place.line}"

@@ -1,0 +1,47 @@
+"""The GPU works faster than the CPU queues: many short kernels, and gaps between them."""
+
+from __future__ import annotations
+
+import statistics
+
+from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
+from hotloop.diagnose.gpu_time import Idle, gpu_time
+from hotloop.diagnose.kernel_times import kernels
+from hotloop.diagnose.wording import percent, seconds, times
+
+MOST_A_KERNEL = 100e-6
+"""Seconds of idling for each kernel. An operator takes the CPU 5 to 30 µs, a backward node twice
+that; where more passes, the CPU is busy with something else than queueing."""
+FEW_KERNELS = 20
+"""A step. So few are no queue."""
+
+
+def launch_bound(case: Case) -> Finding | None:
+    gpu = gpu_time(case)
+    if gpu is None or gpu.share(Idle.LAUNCH) < LEAST_SHARE:
+        return None
+    each = gpu.idle[Idle.LAUNCH] / gpu.kernels
+    if each > MOST_A_KERNEL or gpu.kernels / gpu.steps < FEW_KERNELS:
+        return None
+    share = gpu.share(Idle.LAUNCH)
+    compiled = any(model.compiled for model in case.measurement.inventory.models)
+    usual = statistics.median(kernel.seconds for kernel in kernels(case))
+    launch = case.roof.launch_seconds if case.roof else None
+    return Finding(
+        rule="launch_bound",
+        title=f"The GPU waits for its next kernel for {percent(share)} of a step",
+        share=share,
+        remedy=(
+            'Replay the kernels as CUDA graphs: torch.compile(mode="reduce-overhead").'
+            if compiled
+            else "Compile the model, with CUDA graphs where shapes are fixed; or enlarge the batch."
+        ),
+        effort=Effort.SETTING,
+        evidence=(
+            f"{times(gpu.kernels / gpu.steps, 'kernel')} a step, of {seconds(usual)} at the median",
+            f"{seconds(each)} pass for each of them in which nothing runs",
+            f"the GPU is busy for {percent(gpu.busy_share)} of a step",
+            *([f"queueing one takes {seconds(launch)} at the very least"] if launch else []),
+        ),
+        levers=() if compiled else ("compile",),
+    )
