@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from hotloop import timeline
 from hotloop.diagnose.base import Case
 from hotloop.inspection import Frame, Samples
+from hotloop.timeline import Phase
 
 
 @dataclass(frozen=True)
@@ -73,15 +74,35 @@ def share(
     return part / whole if whole else 0.0
 
 
+def of_a_step(
+    case: Case,
+    seen: list[Sighting],
+    belongs: Callable[[Sighting], bool],
+    phases: Iterable[Phase],
+) -> float:
+    """Of a timed step: in each phase, the share of what was seen there that belongs."""
+    whole: dict[str, float] = defaultdict(float)
+    part: dict[str, float] = defaultdict(float)
+    for sighting in seen:
+        whole[sighting.phase] += sighting.seconds
+        part[sighting.phase] += sighting.seconds * belongs(sighting)
+    return sum(case.share(phase) * part[phase] / whole[phase] for phase in phases if whole[phase])
+
+
 def innermost(stack: tuple[Frame, ...] | list[Frame]) -> Frame | None:
     return next((frame for frame in reversed(stack) if frame.is_users), None)
 
 
 def _collected(samples: Samples, phases: list[str]) -> list[Sighting]:
-    """Equal ones as one."""
+    """Equal ones as one.
+
+    A worker's columns are written while it is still being watched: the last looks may lack a part.
+    """
+    stacks = [all(i < len(samples.frames) for i in stack) for stack in samples.stacks]
     spent: dict[tuple[str, int], int] = defaultdict(int)
-    for phase, stack, weight in zip(phases, samples.stack, samples.weight_ns, strict=True):
-        spent[phase, stack] += weight
+    for phase, stack, weight in zip(phases, samples.stack, samples.weight_ns, strict=False):
+        if stack < len(stacks) and stacks[stack]:
+            spent[phase, stack] += weight
     return [
         Sighting(phase, tuple(samples.frames[i] for i in samples.stacks[stack]), weight / 1e9)
         for (phase, stack), weight in spent.items()
@@ -90,4 +111,5 @@ def _collected(samples: Samples, phases: list[str]) -> list[Sighting]:
 
 def _is_called(frame: Frame, name: str) -> bool:
     file, _, function = name.rpartition(":")
-    return frame.function == function and (not file or frame.file.endswith(file))
+    named = frame.function == function or frame.function.endswith(f".{function}")  # a method
+    return named and (not file or frame.file.endswith(file))

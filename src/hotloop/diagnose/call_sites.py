@@ -1,0 +1,106 @@
+"""Lines of the user's own that lead to what was seen: in the loop, at the loader, in a dataset."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+from hotloop.diagnose.sightings import Sighting
+from hotloop.inspection import Frame
+from hotloop.timeline import Phase
+
+LOADING = "torch/utils/data/"
+"""In the path of the files that stand between the script's loop and its dataset."""
+WORKER = "_worker_loop"
+MOST_PLACES = 4
+TRAINING = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER)
+COMMON = 0.9
+"""Of the training that was seen. A function open during so much of it holds the loop: the model's
+own are closed while gradients are computed."""
+
+_Function = tuple[str, str]
+
+
+def in_the_loop(seen: list[Sighting], belongs: Callable[[Sighting], bool]) -> list[Frame]:
+    """The training loop's own lines from which it is called, the dearest first."""
+    loop = _loop(seen)
+    calls = (
+        (frame, sighting.seconds)
+        for sighting in seen
+        if belongs(sighting)
+        for frame in reversed(sighting.stack)
+        if _function(frame) == loop
+    )
+    return dearest(calls)
+
+
+def at_the_loader(seen: list[Sighting]) -> list[Frame]:
+    """Where batches are drawn: a generator of the user's own, and the line that draws from it."""
+    return dearest(
+        (frame, sighting.seconds)
+        for sighting in seen
+        for frame in _users(_outside(sighting))[:-3:-1]
+    )
+
+
+def in_the_dataset(seen: list[Sighting]) -> list[Frame]:
+    """The first of the user's lines inside the loader: in `__getitem__`, or a collate function."""
+    entered = ((_users(inside_the_loader(sighting)), sighting.seconds) for sighting in seen)
+    return dearest((inside[0], seconds) for inside, seconds in entered if inside)
+
+
+def dearest(lines: Iterable[tuple[Frame, float]]) -> list[Frame]:
+    spent: dict[tuple[str, int], float] = defaultdict(float)
+    frames: dict[tuple[str, int], Frame] = {}
+    for frame, seconds in lines:
+        spent[frame.file, frame.line] += seconds
+        frames[frame.file, frame.line] = frame
+    return [frames[place] for place in sorted(spent, key=lambda place: -spent[place])]
+
+
+def distinct(frames: Iterable[Frame]) -> tuple[Frame, ...]:
+    """A finding's places: each line once, and no more than one cares to look at."""
+    return tuple({(frame.file, frame.line): frame for frame in frames}.values())[:MOST_PLACES]
+
+
+def _loop(seen: list[Sighting]) -> _Function | None:
+    """The innermost of the user's functions that is open during most of the training."""
+    training = [sighting for sighting in seen if sighting.phase in TRAINING]
+    whole = sum(sighting.seconds for sighting in training)
+    open_for: dict[_Function, float] = defaultdict(float)
+    depth: dict[_Function, int] = {}
+    for sighting in training:
+        for number, frame in enumerate(sighting.stack):
+            if frame.is_users:
+                depth.setdefault(_function(frame), number)
+        for function in {_function(frame) for frame in sighting.stack if frame.is_users}:
+            open_for[function] += sighting.seconds
+    common = [function for function, spent in open_for.items() if spent > COMMON * whole]
+    return max(common, key=lambda function: depth[function], default=None)
+
+
+def is_idle(sighting: Sighting) -> bool:
+    """A worker that waits to be told what to load next."""
+    stack = sighting.stack
+    after = [i + 1 for i, frame in enumerate(stack) if frame.function == WORKER]
+    return any(
+        "multiprocessing/queues.py" in frame.file for i in after for frame in stack[i : i + 1]
+    )
+
+
+def inside_the_loader(sighting: Sighting) -> tuple[Frame, ...]:
+    """All of it, where no loader is on the way."""
+    return sighting.stack[len(_outside(sighting)) :]
+
+
+def _outside(sighting: Sighting) -> tuple[Frame, ...]:
+    entered = (i for i, frame in enumerate(sighting.stack) if LOADING in frame.file)
+    return sighting.stack[: next(entered, 0)]
+
+
+def _users(stack: tuple[Frame, ...]) -> list[Frame]:
+    return [frame for frame in stack if frame.is_users]
+
+
+def _function(frame: Frame) -> _Function:
+    return frame.file, frame.function

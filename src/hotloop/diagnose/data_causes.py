@@ -1,0 +1,166 @@
+"""Why a job waits for its data. Each cause says which part of the loading work it takes."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hotloop.diagnose import data_kinds
+from hotloop.diagnose.base import Case
+from hotloop.diagnose.call_sites import at_the_loader, distinct, in_the_dataset, is_idle
+from hotloop.diagnose.loading import Loading, loading
+from hotloop.diagnose.sightings import Sighting, in_workers, seconds_by_line, share, sightings
+from hotloop.diagnose.steady import Span, steady_spans, steady_steps
+from hotloop.diagnose.wording import percent, seconds, times
+from hotloop.inspection import Frame
+from hotloop.measurement import Kind
+from hotloop.timeline import Phase
+
+MOST_OF_IT = 0.5
+"""Of the loading work. A cause that explains less of it is not what the wait is about."""
+NAMED = 0.3
+"""The same for what a line does: part of the work is always that of the loader itself."""
+ON_A_CORE = 0.5
+"""Of an item's time, where a core was free: one that computes less waits for something."""
+FEW = 0.05
+"""Of all items. Where so few of them take most of the time, the others are not the matter."""
+ENOUGH_ITEMS = 40
+"""Items, to speak of few of them."""
+WORKERS_WIN = 0.15
+"""Of a step, by more workers. For less, what the loading itself takes is looked at first."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    name: str
+    saved: float
+    """The share of a step that is won without it."""
+    evidence: tuple[str, ...]
+    places: tuple[Frame, ...] = ()
+
+
+def cause(case: Case) -> Cause | None:
+    """The first that explains most of it; those that a setting removes come first."""
+    load = loading(case)
+    for look in (_worker_start, _slow_item, _storage, _too_few_workers, _work):
+        if found := look(case, load):
+            return found
+    return None
+
+
+def seen_loading(case: Case) -> list[Sighting]:
+    """Where those were who load: the workers, or the training process itself."""
+    workers = case.loader.workers if case.loader else 0
+    if workers:
+        return [sighting for sighting in in_workers(case) if not is_idle(sighting)]
+    return [sighting for sighting in sightings(case) if sighting.phase == Phase.DATA]
+
+
+def _worker_start(case: Case, load: Loading) -> Cause | None:
+    if case.loader is None or not case.loader.workers or case.loader.persistent:
+        return None
+    passes, spent = _starts(steady_spans(case, Kind.DATA_BEGIN))
+    saved = spent / (len(steady_steps(case)) * load.step)
+    if passes < 2 or saved * load.step < MOST_OF_IT * load.wait:
+        return None
+    waits = [one for one in sightings(case) if one.phase == Phase.DATA]
+    evidence = (
+        f"{passes} passes over the data began while it was timed",
+        f"ending a pass and starting {times(load.workers, 'worker')} for the next takes "
+        f"{seconds(spent / passes)}",
+    )
+    return Cause("worker_start", saved, evidence, distinct(at_the_loader(waits)))
+
+
+def _starts(spans: list[Span]) -> tuple[int, float]:
+    """How many passes began, and what ending the one before and the first batch took."""
+    batches = [span.seconds for span in spans if span.n >= 0]
+    usual = statistics.median(batches) if batches else 0.0
+    passes, spent, begins = 0, 0.0, False
+    for span in spans:
+        if span.n < 0:
+            spent, begins = spent + span.seconds, True
+        elif begins:
+            passes, spent, begins = passes + 1, spent + max(span.seconds - usual, 0.0), False
+    return passes, spent
+
+
+def _slow_item(case: Case, load: Loading) -> Cause | None:
+    looks = case.inspection.loaders if case.inspection else []
+    items = sorted(item for look in looks for item in look.item_seconds)
+    if len(items) < ENOUGH_ITEMS or not sum(items):
+        return None
+    usual = statistics.median(items)
+    few = items[-max(1, round(len(items) * FEW)) :]
+    part = sum(item - usual for item in few) / sum(items) * _of_items(load)
+    if part < MOST_OF_IT:
+        return None
+    evidence = (
+        f"{percent(len(few) / len(items))} of the items take {percent(sum(few) / sum(items))} of "
+        f"the time: up to {seconds(items[-1])}, where {seconds(usual)} is usual",
+    )
+    return Cause("slow_item", load.saved_without(part), evidence, _places(seen_loading(case)))
+
+
+def _storage(case: Case, load: Loading) -> Cause | None:
+    # Where more processes want to run than there are cores, they wait for those.
+    crowd = min(1.0, load.cores / (load.workers + 1))
+    if not load.items or load.items_cpu >= ON_A_CORE * crowd * load.items:
+        return None
+    part = (1 - load.items_cpu / load.items) * _of_items(load)
+    if part < MOST_OF_IT:
+        return None
+    evidence = (
+        f"an item keeps a core busy for {percent(load.items_cpu / load.items)} of the time it "
+        "takes: for the rest it waits, for a disk or a network",
+    )
+    return Cause("storage", load.saved_without(part), evidence, _places(seen_loading(case)))
+
+
+def _too_few_workers(case: Case, load: Loading) -> Cause | None:
+    if case.loader is None or case.loader.samples is None or load.workers >= load.cores:
+        return None
+    saved = load.saved_with(load.cores)
+    if saved < WORKERS_WIN or (load.workers and not load.items):
+        return None
+    seen = [one for one in sightings(case) if one.phase == Phase.DATA]
+    evidence = [f"{times(load.workers, 'worker')} on {times(load.cores, 'core')}"]
+    if load.items:
+        evidence.append(f"the data of a step takes {seconds(load.items + load.collate)} to load")
+    if does := _work(case, load):
+        evidence.append(f"most of that is {does.name}")
+    places = distinct([*at_the_loader(seen), *_places(seen_loading(case))])
+    return Cause("too_few_workers", saved, tuple(evidence), places)
+
+
+def _work(case: Case, load: Loading) -> Cause | None:
+    """What the lines do that were seen most."""
+    seen = seen_loading(case)
+    parts = {kind: share(seen, _is(kind)) for kind in data_kinds.Kind}
+    if load.items + load.collate:
+        parts[data_kinds.Kind.COLLATION] = max(
+            parts[data_kinds.Kind.COLLATION], 1 - _of_items(load)
+        )
+    kind = max(parts, key=lambda one: parts[one])
+    if parts[kind] < NAMED:
+        return None
+    evidence = (f"{percent(parts[kind])} of the loading is {kind.value}",)
+    places = _places([one for one in seen if data_kinds.kind_of(one) is kind])
+    return Cause(kind.value, load.saved_without(parts[kind]), evidence, places)
+
+
+def _is(kind: data_kinds.Kind) -> Callable[[Sighting], bool]:
+    return lambda sighting: data_kinds.kind_of(sighting) is kind
+
+
+def _of_items(load: Loading) -> float:
+    """Their share of the loading work."""
+    whole = load.items + load.collate
+    return load.items / whole if whole else 1.0
+
+
+def _places(seen: list[Sighting]) -> tuple[Frame, ...]:
+    """The dearest lines, and the dataset's line that leads to them."""
+    lines = [line for line, _ in seconds_by_line(seen)]
+    return distinct([*lines[:2], *in_the_dataset(seen)[:1], *lines[2:]])

@@ -1,0 +1,91 @@
+"""What loading a batch takes, who does it, and how long a step would be if it took less."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hotloop.diagnose.base import Case
+from hotloop.diagnose.steady import steady_steps
+from hotloop.inspection import LoaderLook
+
+
+@dataclass(frozen=True)
+class Loading:
+    step: float
+    """Seconds of a step in the timed trial, and of those the training waits for its data."""
+    wait: float
+    workers: int
+    cores: int
+    threads: int
+    """That compute on the CPU while no batch is awaited. With a GPU: the one that queues work."""
+    items: float = 0.0
+    """Seconds of a loading process, for the data of one step: drawing items, …"""
+    items_cpu: float = 0.0
+    """… of these on a core, …"""
+    collate: float = 0.0
+    """… and putting a batch together. All 0: not looked into."""
+
+    @property
+    def work(self) -> float:
+        """Seconds of a loading process for one step. Without a worker the wait itself is that."""
+        return self.items + self.collate if self.workers else self.wait
+
+    @property
+    def on_core(self) -> float:
+        """Of that work, the share that keeps a core busy."""
+        whole = self.items + self.collate
+        return (self.items_cpu + self.collate) / whole if whole else 1.0
+
+    def saved_without(self, part: float) -> float:
+        """The share of a step that is won when this part of the loading work is gone."""
+        if not self.workers:
+            return part * self.wait / self.step
+        return self._won(self._overlapped(self.work * (1 - part), self.workers))
+
+    def saved_with(self, workers: int) -> float:
+        """The share of a step that is won when so many workers load."""
+        return self._won(self._overlapped(self.work, workers))
+
+    def _overlapped(self, work: float, workers: int) -> float:
+        """Seconds of a step beside which other processes load.
+
+        Whatever is slowest: the training, the workers, or all of them where cores are short.
+        """
+        busy = self._alone() * self.threads + work * self.on_core
+        return max(self._alone(), work / workers, busy / self.cores)
+
+    def _alone(self) -> float:
+        """The step's own work, if no worker took cores from it."""
+        wanted = self.threads + self.workers * self.on_core
+        crowded = max(1.0, wanted / self.cores) if self.workers else 1.0
+        return (self.step - self.wait) / crowded
+
+    def _won(self, after: float) -> float:
+        return max(0.0, 1 - after / self.step) if self.step else 0.0
+
+
+def loading(case: Case) -> Loading:
+    steps = steady_steps(case)
+    batches = sum(step.batches for step in steps) / len(steps) if steps else 0.0
+    looks = case.inspection.loaders if case.inspection else []
+    threads = 1 if case.on_gpu else min(max(case.measurement.inventory.threads, 1), case.cores)
+    return Loading(
+        step=case.figures.step.mean,
+        wait=case.share("data") * case.figures.step.mean,
+        workers=case.loader.workers if case.loader else 0,
+        cores=case.cores,
+        threads=threads,
+        items=batches * _a_batch(looks, [s for look in looks for s in look.item_seconds]),
+        items_cpu=batches * _a_batch(looks, [s for look in looks for s in look.item_cpu_seconds]),
+        collate=batches * _mean([s for look in looks for s in look.collate_seconds]),
+    )
+
+
+def _a_batch(looks: list[LoaderLook], spent: list[float]) -> float:
+    """An entry is an item, or a whole batch where the dataset hands out batches."""
+    sizes = [n for look in looks for n in look.batch_items]
+    return _mean(spent) * (1 if len(spent) == len(sizes) else _mean(sizes))
+
+
+def _mean(values: list[float] | list[int]) -> float:
+    return sum(values) / len(values) if values else 0.0

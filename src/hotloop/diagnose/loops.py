@@ -1,0 +1,41 @@
+"""Python loops over tensors: lines of the user's own that queue very many small operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hotloop.diagnose.base import Case
+from hotloop.diagnose.sightings import Sighting
+from hotloop.inspection import OperatorLine
+
+MANY = 500
+"""Operators that a line queues in a step. A line of a model's layer that stands for fifty layers
+queues some hundreds, and is no loop that anybody could leave out."""
+SMALL = 16_384
+"""Elements. An operator on fewer takes about as long as one on a single number."""
+
+
+def loops(case: Case) -> list[OperatorLine]:
+    """The busiest first."""
+    operators = case.inspection.operators if case.inspection else None
+    if operators is None or not operators.steps:
+        return []
+    found = [
+        line
+        for line in operators.lines
+        if line.phase != "optimizer"
+        and line.operators >= MANY * operators.steps
+        and line.median_elements <= SMALL
+    ]
+    return sorted(found, key=lambda line: -line.operators)
+
+
+def at_a_loop(case: Case) -> Callable[[Sighting], bool]:
+    """Whether a thread was seen at a line of such a loop."""
+    places = {(line.place.file, line.place.line) for line in loops(case)}
+
+    def at_one(sighting: Sighting) -> bool:
+        line = sighting.line
+        return line is not None and (line.file, line.line) in places
+
+    return at_one

@@ -1,0 +1,81 @@
+"""Saving takes much of the run."""
+
+from __future__ import annotations
+
+from hotloop import timeline
+from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
+from hotloop.diagnose.call_sites import dearest, distinct
+from hotloop.diagnose.checkpoints import is_saving
+from hotloop.diagnose.sightings import innermost, of_a_step, seconds_by_line, sightings
+from hotloop.diagnose.steady import step_ends
+from hotloop.diagnose.wording import percent, seconds
+from hotloop.inspection import Call, Frame
+from hotloop.timeline import Phase
+
+SAVING = "torch.save"
+BETWEEN = (Phase.DATA, Phase.REST, Phase.OPTIMIZER, Phase.EVALUATION)
+"""Phases in which a script saves: between two steps, whatever that passes for."""
+
+
+def checkpointing(case: Case) -> Finding | None:
+    calls = _calls(case)
+    spent = max(_by_calls(case, calls), _by_sight(case))
+    if spent < LEAST_SHARE:
+        return None
+    return Finding(
+        rule="checkpointing",
+        title=f"{percent(spent)} of the run's time goes to saving",
+        share=spent,
+        remedy="Save less often, or from a thread of its own.",
+        effort=Effort.SETTING,
+        evidence=_evidence(case, calls),
+        places=_places(case, calls),
+    )
+
+
+def _calls(case: Case) -> list[Call]:
+    """Those that come again: some scripts save once, before they begin."""
+    if case.inspection is None or case.looked is None:
+        return []
+    first = next(iter(step_ends(case.looked.events)), 0)
+    found = [call for call in case.inspection.calls if call.what == SAVING]
+    return [call for call in found if call.time_ns >= first]
+
+
+def _by_calls(case: Case, calls: list[Call]) -> float:
+    """Of the run, as far as the timed trial has time for it between its steps."""
+    if not calls or case.looked is None:
+        return 0.0
+    a_step = sum(call.seconds for call in calls) / len(step_ends(case.looked.events))
+    timed = timeline.steps(case.measurement.events)[1:]
+    whole = sum(step.seconds + step.evaluation for step in timed) / len(timed)
+    return min(a_step / whole, _room(case))
+
+
+def _room(case: Case) -> float:
+    paused = case.figures.pauses.share_of_run
+    return case.share(*BETWEEN) * (1 - paused) + paused
+
+
+def _by_sight(case: Case) -> float:
+    """What saves without torch: by how often a thread was seen at it."""
+    return of_a_step(case, sightings(case), is_saving, BETWEEN)
+
+
+def _evidence(case: Case, calls: list[Call]) -> tuple[str, ...]:
+    rule = "the share is of the run that was timed, not of a step"
+    if not calls or case.inspection is None:
+        return (rule,)
+    steps = len(step_ends(case.looked.events)) if case.looked else case.inspection.steps
+    each = sum(call.seconds for call in calls) / len(calls)
+    return (
+        f"it saves every {steps / len(calls):.3g} steps, for {seconds(each)}; a step takes "
+        f"{seconds(case.figures.step.mean)}",
+        rule,
+    )
+
+
+def _places(case: Case, calls: list[Call]) -> tuple[Frame, ...]:
+    lines = ((innermost(call.stack), call.seconds) for call in calls)
+    called = dearest((line, spent) for line, spent in lines if line is not None)
+    return distinct([*called, *(line for line, _ in seconds_by_line(sightings(case), is_saving))])

@@ -1,0 +1,72 @@
+"""The optimizer updates tensor after tensor, and takes much of the step."""
+
+from __future__ import annotations
+
+from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
+from hotloop.diagnose.call_sites import distinct
+from hotloop.diagnose.checkpoints import is_saving
+from hotloop.diagnose.sightings import of_a_step, seconds_by_line, sightings
+from hotloop.diagnose.updates import operators_a_step, saved_by_fusing
+from hotloop.diagnose.wording import percent, seconds
+from hotloop.levers.fused_optimizer import KERNELS
+from hotloop.measurement import OptimizerSeen
+from hotloop.timeline import Phase
+
+USUAL = 0.5
+"""Of its time, what a fused optimizer saves: assumed where nothing is known that could tell."""
+
+
+def optimizer_bound(case: Case) -> Finding | None:
+    share = _share(case)
+    unfused = [one for one in case.measurement.inventory.optimizers if not one.fused]
+    if not unfused or share < LEAST_SHARE:
+        return None
+    optimizer = max(unfused, key=lambda one: one.steps)
+    known = saved_by_fusing(case, optimizer)
+    saved = share * (USUAL if known is None else known)
+    if saved < LEAST_SHARE:
+        return None
+    lines = seconds_by_line(sightings(case), lambda one: one.phase == Phase.OPTIMIZER)
+    return Finding(
+        rule="optimizer_bound",
+        title=f"the optimizer takes {percent(share)} of a step",
+        share=saved,
+        remedy=_remedy(optimizer),
+        effort=Effort.SETTING,
+        evidence=_evidence(case, optimizer, share, known),
+        places=distinct(line for line, _ in lines),
+        # The lever leaves an implementation alone that the script has chosen.
+        levers=("fused_optimizer",)
+        if optimizer.name in KERNELS and optimizer.foreach is None
+        else (),
+    )
+
+
+def _share(case: Case) -> float:
+    """On a GPU by its own clock: what the CPU takes for it is hidden as long as the GPU is busy."""
+    if case.on_gpu and case.figures.gpu_phases:
+        return sum(one.share for one in case.figures.gpu_phases if one.phase == Phase.OPTIMIZER)
+    seen = [one for one in sightings(case) if one.phase == Phase.OPTIMIZER]
+    # What a script does between step() and zero_grad() passes for the optimizer too.
+    updating = of_a_step(case, seen, lambda one: not is_saving(one), [Phase.OPTIMIZER])
+    return updating if seen else case.share(Phase.OPTIMIZER)
+
+
+def _remedy(optimizer: OptimizerSeen) -> str:
+    if optimizer.name in KERNELS:
+        return f"Update all tensors at once: {optimizer.name}(…, fused=True)."
+    return f"Update many tensors at once: {optimizer.name}(…, foreach=True), or a fused optimizer."
+
+
+def _evidence(
+    case: Case, optimizer: OptimizerSeen, share: float, known: float | None
+) -> tuple[str, ...]:
+    kind = "one tensor after the other" if optimizer.foreach is False else "unfused"
+    found = [f"{optimizer.name} takes {seconds(share * case.figures.step.mean)} a step, {kind}"]
+    if operators := operators_a_step(case):
+        found.append(f"it runs {operators:,.0f} operators a step")
+    if known is None:
+        found.append(f"assumed: a fused one takes {percent(USUAL)} less")
+    else:
+        found.append(f"by its operators and its traffic a fused one takes {percent(known)} less")
+    return tuple(found)

@@ -1,0 +1,60 @@
+"""Steps cost about the same for a few samples as for many, and this job takes very few."""
+
+from __future__ import annotations
+
+from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
+from hotloop.diagnose.call_sites import distinct, in_the_loop
+from hotloop.diagnose.loops import loops
+from hotloop.diagnose.overhead import REACHED, sample_work
+from hotloop.diagnose.passes import passes
+from hotloop.diagnose.rules.microbatches import SEVERAL
+from hotloop.diagnose.sightings import sightings
+from hotloop.diagnose.wording import percent, seconds
+from hotloop.stats import percentile
+from hotloop.timeline import Phase
+
+TINY = 8
+"""Samples a step."""
+USUAL = 64
+"""Samples a step, as most jobs of small models take: what the gain is reckoned for."""
+FEW_ELEMENTS = 8_192
+"""Of a typical operator: on more of them its time depends on how many they are."""
+OVERHEAD = 0.8
+"""Of the passes. Below, larger batches win too little to change a training for."""
+
+
+def tiny_batch(case: Case) -> Finding | None:
+    found, work = passes(case), sample_work(case)
+    if found is None or work is None or not 0 < found.samples <= TINY or found.a_step >= SEVERAL:
+        return None
+    fixed = 1 - work / found.seconds
+    if loops(case) or _typical_elements(case) > FEW_ELEMENTS or fixed < OVERHEAD:
+        return None
+    growth = USUAL / found.samples
+    later = case.figures.step.mean + work * (growth - 1)
+    saved = 1 - later / growth / case.figures.step.mean
+    if saved < LEAST_SHARE:
+        return None
+    lines = in_the_loop(sightings(case), lambda one: one.phase == Phase.FORWARD)
+    return Finding(
+        rule="tiny_batch",
+        title=f"a step takes {seconds(found.seconds)} of passes for {found.samples:.3g} samples",
+        share=saved,
+        remedy="Take larger batches. That changes the training, and its learning rate with it.",
+        effort=Effort.SETTING,
+        evidence=(
+            f"{percent(fixed)} of that is fixed cost: the arithmetic alone would take "
+            f"{seconds(work)} at {percent(REACHED)} of this machine's roof",
+            f"the share is counted by sample, for batches of {USUAL}",
+        ),
+        places=distinct(lines),
+        # On a GPU the fixed cost can be had without another training: compiled, or as a graph.
+        is_limit=not case.on_gpu,
+    )
+
+
+def _typical_elements(case: Case) -> float:
+    assert case.inspection is not None and case.inspection.operators is not None
+    lines = case.inspection.operators.lines
+    each = [line.median_elements for line in lines for _ in range(min(line.operators, 10_000))]
+    return percentile(each, 50) if each else 0.0

@@ -1,0 +1,99 @@
+"""The training waits for its next batch."""
+
+from __future__ import annotations
+
+from hotloop.diagnose import data_causes
+from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
+from hotloop.diagnose.call_sites import distinct
+from hotloop.diagnose.checkpoints import is_saving
+from hotloop.diagnose.gpu_time import Idle, gpu_time
+from hotloop.diagnose.loops import at_a_loop
+from hotloop.diagnose.sightings import seconds_by_line, share, sightings
+from hotloop.diagnose.wording import percent, seconds, times
+from hotloop.timeline import Phase
+
+USUAL = "Load batches ahead of the training: in worker processes, or prepared beforehand."
+REMEDIES = {
+    "decoding": "Decode once, before the training, and keep what comes out of it.",
+    "augmentation": "Augment whole batches on the device, or with cheaper operations, or less.",
+    "tokenisation": "Tokenise once, before the training, and keep the numbers.",
+    "collation": "Put a batch together with a few operations on whole tensors.",
+    "storage": "Copy the data to a local disk or into memory before the training.",
+    "worker_start": "Keep the workers from one pass to the next: persistent_workers=True.",
+    "too_few_workers": "Give the loader more workers: num_workers.",
+    "slow_item": "Shorten the few slow items, or prepare them before the training.",
+}
+SETTINGS = ("worker_start", "too_few_workers")
+
+
+def waiting_for_data(case: Case) -> Finding | None:
+    wait = waited(case)
+    if wait < LEAST_SHARE:
+        return None
+    cause = data_causes.cause(case)
+    # What a GPU is kept waiting for is at most what it idles.
+    saved = min(cause.saved, _most(case)) if cause else wait
+    if saved < LEAST_SHARE:
+        return None
+    name = cause.name if cause else ""
+    lines = [line for line, _ in seconds_by_line(data_causes.seen_loading(case))]
+    levers = _levers(case)
+    return Finding(
+        rule="waiting_for_data",
+        title=_title(wait, name),
+        share=saved,
+        remedy=REMEDIES.get(name, USUAL),
+        effort=Effort.SETTING if name in SETTINGS or (levers and not name) else Effort.LINES,
+        evidence=(*_evidence(case, wait, saved), *(cause.evidence if cause else ())),
+        places=cause.places if cause and cause.places else distinct(lines),
+        levers=levers,
+        cause=name,
+    )
+
+
+def waited(case: Case) -> float:
+    """The share of a step that passes so."""
+    gpu = gpu_time(case) if case.on_gpu else None
+    if gpu is not None:
+        return min(gpu.share(Idle.DATA), 1.0) * _drawing(case)
+    return case.share(Phase.DATA) * _drawing(case)
+
+
+def _most(case: Case) -> float:
+    return waited(case) if case.on_gpu else 1.0
+
+
+def _drawing(case: Case) -> float:
+    """Without a loader all that lies between two steps passes for data; some of it is not."""
+    if case.loader is not None:
+        return 1.0
+    looped = at_a_loop(case)
+    return 1 - share(
+        sightings(case),
+        lambda sighting: is_saving(sighting) or looped(sighting),
+        among=lambda sighting: sighting.phase == Phase.DATA,
+    )
+
+
+def _title(wait: float, cause: str) -> str:
+    why = f": {cause.replace('_', ' ')}" if cause else ""
+    return f"{percent(wait)} of a step waits for data{why}"
+
+
+def _evidence(case: Case, wait: float, saved: float) -> tuple[str, ...]:
+    spent = case.share(Phase.DATA) * case.figures.step.mean
+    of_a_step = f"{seconds(spent)} of a step's {seconds(case.figures.step.mean)}"
+    if case.loader is None:
+        return (f"drawing a batch takes {of_a_step}; the script has no loader",)
+    found = (f"the next batch takes {of_a_step}, with {times(case.loader.workers, 'worker')}",)
+    if saved <= wait:
+        return found
+    return (*found, f"its {times(case.cores, 'core')} are short: loading also slows the training")
+
+
+def _levers(case: Case) -> tuple[str, ...]:
+    """Workers can be added where each item can be asked for by its number."""
+    loader = case.loader
+    if loader is None or loader.samples is None or loader.workers >= case.cores:
+        return ()
+    return ("loader_workers",)

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+from hotloop.diagnose.rules.evaluation import evaluation
+from hotloop.inspection import Inspection
+from tests.builders import Log
+from tests.diagnose.making import case, samples, users
+
+TRAIN, CALL = users(50, "main"), users(58, "main", "accuracy(model)")
+INSIDE = users(20, "accuracy", "model(x)")
+
+
+def evaluated(every: int, ms: float, first: float = 0.0) -> Log:
+    log = Log()
+    if first:
+        log.no_grad(first)
+    for number in range(1, 41):
+        log.forward(5, 8).backward(8).optimizer(7)
+        if number % every == 0:
+            log.no_grad(ms)
+    return log.forward(5, 8).backward(8).optimizer(7)
+
+
+def test_it_takes_more_of_the_run_than_training() -> None:
+    seen = samples((2, 5, [TRAIN]), (10, 8, [TRAIN]), (90, 80, [CALL, INSIDE]))
+    finding = evaluation(case(evaluated(4, 120), Inspection(samples=seen), loaders=[]))
+    assert finding is not None
+    # 120 ms for every four steps of 20.
+    assert finding.share == pytest.approx(0.6, abs=0.01)
+    assert "of the run" in finding.title
+    assert finding.places == (CALL, INSIDE)
+
+
+def test_now_and_then_is_no_matter() -> None:
+    assert evaluation(case(evaluated(40, 40), loaders=[])) is None
+
+
+def test_one_before_the_first_step_happens_once() -> None:
+    assert evaluation(case(evaluated(100, 0, first=5000), loaders=[])) is None
+
+
+def test_none_at_all() -> None:
+    assert evaluation(case()) is None

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hotloop.diagnose.base import Case
+from hotloop.diagnose.rules.optimizer_bound import optimizer_bound
+from hotloop.figures import PhaseShare
+from hotloop.inspection import Inspection
+from hotloop.measurement import Software
+from tests.builders import Log, optimizer
+from tests.diagnose.making import case, hand_drawn, operator_line, operators, samples, users
+
+STEP = users(44, source="optimizer.step()")
+
+
+def job(updates: int = 13_000, **changes: Any) -> Case:
+    """Steps of 20 ms, 10 of which go to a thousand small tensors."""
+
+    def step(log: Log) -> None:
+        log.forward(4, 8).backward(6).optimizer(10)
+
+    counted = operators(operator_line(STEP, updates, phase="optimizer"))
+    seen = samples((15, 10, [STEP]))
+    seen_optimizer = optimizer(**{"parameters": 32_000, "foreach": False} | changes)
+    inspection = Inspection(steps=5, samples=seen, operators=counted)
+    return case(hand_drawn(step), inspection, loaders=[], optimizers=[seen_optimizer])
+
+
+def test_a_thousand_tensors_one_after_the_other() -> None:
+    finding = optimizer_bound(job())
+    assert finding is not None and finding.places == (STEP,)
+    assert finding.share == pytest.approx(0.5 * (1 - 5.5 / 13), rel=0.02)
+    assert "fused=True" in finding.remedy
+    assert finding.levers == ()  # the script has chosen its implementation
+
+
+def test_the_lever_changes_what_nobody_has_chosen() -> None:
+    finding = optimizer_bound(job(foreach=None))
+    assert finding is not None and finding.levers == ("fused_optimizer",)
+
+
+def test_large_tensors_are_read_and_written_less() -> None:
+    finding = optimizer_bound(job(updates=130, parameters=50_000_000))
+    assert finding is not None
+    assert finding.share == pytest.approx(0.5 * (1 - 28 / 80), rel=0.02)
+
+
+def test_plain_sgd_moves_nothing_twice() -> None:
+    finding = optimizer_bound(job(updates=12, name="SGD", parameters=10_000_000))
+    assert finding is None or finding.share < 0.13
+
+
+def test_without_a_roof_it_is_assumed() -> None:
+    finding = optimizer_bound(replace(job(), roof=None))
+    assert finding is not None and finding.share == pytest.approx(0.25)
+    assert any(line.startswith("assumed") for line in finding.evidence)
+
+
+def test_one_that_has_no_fused_kernel() -> None:
+    finding = optimizer_bound(job(name="RMSprop"))
+    assert finding is not None and "foreach=True" in finding.remedy and not finding.levers
+
+
+def test_a_fused_one_is_as_fast_as_can_be() -> None:
+    assert optimizer_bound(job(fused=True)) is None
+
+
+def test_a_short_update_is_nobodys_limit() -> None:
+    log = hand_drawn(lambda log: log.forward(10, 8).backward(10).optimizer(0.5))
+    assert optimizer_bound(case(log, loaders=[])) is None
+
+
+def test_on_a_gpu_its_own_clock_counts() -> None:
+    made = job()
+    on_gpu = replace(made.measurement, software=Software(device="NVIDIA H200"))
+    shares = replace(made.figures, gpu_phases=(PhaseShare("optimizer", 0.0002, 0.01),))
+    assert optimizer_bound(replace(made, measurement=on_gpu, figures=shares)) is None

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hotloop.diagnose.base import Case
+from hotloop.diagnose.rules.python_loop import python_loop
+from hotloop.inspection import Frame, Inspection, Operators
+from tests.diagnose import gpu_making
+from tests.diagnose.making import MAIN, case, operator_line, operators, samples, users
+
+LOOP, LAYER = users(30, "dice"), users(60, "Net.forward")
+
+
+def job(counted: Operators, at: Frame = LOOP) -> Case:
+    """Steps of 20 ms: 4 of data, 5 forward, 8 backward, 3 for the optimizer."""
+    seen = samples((25, 4, [MAIN, at]), (26, 1, [MAIN, LAYER]))
+    return case(inspection=Inspection(steps=5, samples=seen, operators=counted))
+
+
+def test_a_line_that_queues_thousands_of_tiny_operators() -> None:
+    finding = python_loop(job(operators(operator_line(LOOP, 3000), operator_line(LAYER, 60))))
+    assert finding is not None and finding.places == (LOOP,)
+    # Four fifths of the forward pass, and of the backward pass what undoes it.
+    assert finding.share == pytest.approx(0.8 * 0.25 + 3000 / 3060 * 0.4, rel=0.02)
+
+
+def test_the_lines_of_one_loop_belong_together() -> None:
+    inner = users(31, "dice")
+    counted = operators(operator_line(inner, 900), operator_line(LOOP, 600))
+    finding = python_loop(job(counted))
+    assert finding is not None and finding.places == (inner, LOOP)
+    assert "1,500 operators a step" in finding.evidence[0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        operator_line(LOOP, 240),
+        operator_line(LOOP, 3000, elements=10**6),
+        operator_line(LOOP, 3000, phase="optimizer"),
+    ],
+    ids=["the layers of a model", "large tensors", "the optimizer's own"],
+)
+def test_what_is_no_loop(line: object) -> None:
+    assert python_loop(job(operators(line))) is None  # type: ignore[arg-type]
+
+
+def test_operators_are_counted_by_the_step() -> None:
+    assert python_loop(job(operators(operator_line(LOOP, 600), steps=2))) is None
+
+
+def test_a_loop_that_takes_no_time() -> None:
+    counted = operators(operator_line(LOOP, 3000, differentiated=0, backward_seconds=0.0))
+    quick = samples((25, 5, [MAIN, LAYER]))
+    assert python_loop(case(inspection=Inspection(samples=quick, operators=counted))) is None
+
+
+def test_without_samples_the_counted_seconds_tell() -> None:
+    counted = operators(operator_line(LOOP, 3000), operator_line(LAYER, 1000, elements=10**6))
+    finding = python_loop(case(inspection=Inspection(steps=5, operators=counted)))
+    assert finding is not None
+    assert finding.share == pytest.approx(0.75 * (0.25 + 0.4), rel=0.02)
+
+
+def test_nobody_counted() -> None:
+    assert python_loop(case()) is None
+    assert python_loop(case(inspection=Inspection())) is None
+
+
+def test_what_a_gpu_has_to_do_besides_cannot_be_won() -> None:
+    """Half of the time the GPU waits for the loop, the other half it works off a product."""
+
+    def body(scene: gpu_making.Scene) -> object:
+        scene.log.data(0.01, 8)
+        scene.train(lambda: [scene.run(gpu_making.ADD, 0.002, 0.01) for _ in range(600)])
+        scene.train(lambda: scene.run(gpu_making.PRODUCT, 6.0))
+        return scene.step().wait()
+
+    made = gpu_making.case(body)
+    assert made.inspection is not None
+    counted = operators(operator_line(LOOP, 600, backward_operators=0))
+    inspection = replace(made.inspection, operators=counted)
+    finding = python_loop(replace(made, inspection=inspection))
+    assert finding is not None and finding.share == pytest.approx(0.5, abs=0.03)

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+
+from hotloop.diagnose.rules.recompilation import recompilation
+from hotloop.inspection import Compilation, Inspection
+from tests.builders import Log
+from tests.diagnose.making import case, library, samples, users
+
+CALL = users(50, source="logits = model(x)")
+DYNAMO = library("torch/_dynamo/convert_frame.py", "ConvertFrame.__call__")
+
+
+def compiling(every: int, ms: float) -> Log:
+    log = Log()
+    for number in range(60):
+        log.data(1, 8).forward(9 + ms * (number % every == 0), 8).backward(8).optimizer(2)
+    return log
+
+
+def compiled(count: int, seconds: float) -> list[Compilation]:
+    one = Compilation("forward", "/job/train.py", 29, seconds, "size mismatch at index 1")
+    return [one] * count
+
+
+def test_every_fourth_step_compiles() -> None:
+    seen = samples((10, 100, [CALL, DYNAMO]))
+    inspection = Inspection(steps=20, compilations=compiled(5, 0.3), samples=seen)
+    finding = recompilation(case(compiling(4, 320), inspection))
+    assert finding is not None and finding.places[0] == CALL
+    assert finding.share == pytest.approx(320 / 400, abs=0.03)
+    assert "size mismatch at index 1" in finding.evidence
+
+
+def test_every_step_compiles() -> None:
+    inspection = Inspection(steps=20, compilations=compiled(20, 0.3))
+    finding = recompilation(case(compiling(1, 320), inspection))
+    assert finding is not None and finding.share == pytest.approx(300 / 340, abs=0.05)
+
+
+def test_once_more_is_no_matter() -> None:
+    inspection = Inspection(steps=20, compilations=compiled(1, 0.005))
+    assert recompilation(case(compiling(100, 0), inspection)) is None
+
+
+def test_slow_steps_that_compile_nothing() -> None:
+    assert recompilation(case(compiling(4, 320), Inspection(steps=20))) is None
+
+
+def test_a_broken_graph_is_a_remark() -> None:
+    breaks = {"call to print": 8, "data-dependent jump": 2}
+    finding = recompilation(case(inspection=Inspection(steps=20, graph_breaks=breaks)))
+    assert finding is not None and not finding.is_limit
+    assert finding.evidence[0] == "the graph breaks 8 times: call to print"
+
+
+def test_nobody_looked() -> None:
+    assert recompilation(case()) is None

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hotloop.diagnose.base import Case, Effort, Finding
+from hotloop.diagnose.rules.waiting_for_data import waiting_for_data
+from hotloop.inspection import Frame, Inspection, LoaderLook
+from tests.builders import Log
+from tests.diagnose.making import (
+    MAIN,
+    NEXT,
+    case,
+    hand_drawn,
+    library,
+    operator_line,
+    operators,
+    samples,
+    users,
+    with_loader,
+    worker,
+)
+
+ITEM = users(38, "Pictures.__getitem__", "picture = self.prepare(index)", "data.py")
+WAITS = library("multiprocessing/queues.py", "Queue.get")
+
+
+def waits(data: float = 16.0, compute: float = 4.0, steps: int = 20) -> Log:
+    """Steps that wait this long for their data."""
+    log = Log()
+    for _ in range(steps):
+        log.data(data, 8).forward(compute / 2, 8).backward(compute / 4).optimizer(compute / 4)
+    return log
+
+
+def loaded(*stacks: tuple[float, list[Frame]], item: float = 0.002, **changes: Any) -> Case:
+    """Every core has a worker, and items take two milliseconds of it."""
+    look = worker(
+        *stacks,
+        item_seconds=[item] * 80,
+        item_cpu_seconds=[item] * 80,
+        collate_seconds=[0.0] * 10,
+        batch_items=[8] * 10,
+    )
+    inspection = Inspection(steps=10, loaders=[replace(look, **changes)])
+    return case(waits(), inspection, **with_loader(workers=2, persistent=True))
+
+
+def found(one: Case) -> Finding:
+    finding = waiting_for_data(one)
+    assert finding is not None
+    return finding
+
+
+def test_a_job_that_is_fed_in_time_has_nothing_to_find() -> None:
+    assert waiting_for_data(case(waits(data=0.5, compute=20))) is None
+
+
+def test_without_a_look_inside_it_is_the_wait_that_could_be_won() -> None:
+    finding = found(case(waits(), **with_loader(workers=2, persistent=True)))
+    assert finding.share == pytest.approx(0.8)
+    assert finding.cause == "" and finding.title == "80% of a step waits for data"
+    assert finding.levers == ()  # all cores have their worker
+
+
+def test_the_training_process_itself_prepares_what_another_core_could() -> None:
+    finding = found(case(waits(), **with_loader(workers=0)))
+    assert finding.cause == "too_few_workers" and finding.levers == ("loader_workers",)
+    assert finding.effort is Effort.SETTING
+    # 16 ms of loading and 4 ms of computing with both cores: 12 ms at best.
+    assert finding.share == pytest.approx(0.4)
+
+
+def test_with_many_cores_the_training_alone_is_left() -> None:
+    finding = found(case(waits(), cores=16, **with_loader(workers=0)))
+    assert finding.share == pytest.approx(0.8, abs=0.05)
+
+
+def test_a_dataset_that_has_no_numbers_cannot_be_shared_among_workers() -> None:
+    finding = found(case(waits(), **with_loader(workers=0, samples=None)))
+    assert finding.cause == "" and finding.levers == ()
+
+
+@pytest.mark.parametrize(
+    ("cause", "frames"),
+    [
+        ("decoding", [users(31, "decode", "zlib.decompress(file)")]),
+        ("decoding", [library("PIL/ImageFile.py", "load")]),
+        ("decoding", [users(31, "read", "pixels = zlib.decompress(file)")]),
+        ("augmentation", [users(26, "blur")]),
+        ("augmentation", [library("torchvision/transforms/functional.py", "normalize")]),
+        ("augmentation", [library("PIL/Image.py", "Image.rotate")]),
+        ("tokenisation", [users(35, "Tokenizer.pieces")]),
+        ("tokenisation", [library("transformers/tokenization_utils.py", "encode")]),
+    ],
+)
+def test_what_the_lines_do_is_named(cause: str, frames: list[Frame]) -> None:
+    finding = found(loaded((95.0, [ITEM, *frames]), (5.0, [ITEM])))
+    assert finding.cause == cause
+    assert ITEM in finding.places
+    # Workers and training share two cores: 16 ms of loading and 4 ms, of which half was crowded.
+    assert finding.share == pytest.approx(0.87, abs=0.05)
+
+
+def test_a_worker_that_waits_to_be_told_does_nothing() -> None:
+    decode = users(31, "decode")
+    finding = found(loaded((40.0, [ITEM, decode]), (60.0, [WAITS])))
+    assert finding.cause == "decoding"
+    assert "100% of the loading is decoding" in finding.evidence
+
+
+def test_collation_is_timed_by_itself() -> None:
+    collate = users(41, "collate")
+    finding = found(loaded((90.0, [collate]), item=0.0001, collate_seconds=[0.03] * 10))
+    assert finding.cause == "collation" and finding.places == (collate,)
+
+
+def test_items_that_keep_no_core_busy_wait_for_storage() -> None:
+    finding = found(loaded((90.0, [ITEM]), item_cpu_seconds=[0.0001] * 80))
+    assert finding.cause == "storage" and ITEM in finding.places
+
+
+def test_a_few_items_may_take_most_of_the_time() -> None:
+    items = [0.0005] * 78 + [0.08] * 2
+    finding = found(loaded((90.0, [ITEM]), item_seconds=items, item_cpu_seconds=items))
+    assert finding.cause == "slow_item"
+    assert any("80.0 ms, where 500 µs is usual" in line for line in finding.evidence)
+
+
+def test_workers_that_are_started_for_every_pass() -> None:
+    log = Log()
+    for _ in range(10):
+        log.data(60, -1).data(20, 8).forward(2, 8).backward(1).optimizer(1)
+        log.data(0.1, 8).forward(2, 8).backward(1).optimizer(1).data(10, -1)
+    at_the_loop = samples((1, 60, [MAIN, NEXT]))
+    finding = found(case(log, Inspection(steps=9, samples=at_the_loop), **with_loader(workers=2)))
+    assert finding.cause == "worker_start" and finding.places == (MAIN,)
+    assert finding.share == pytest.approx(90 / 98, abs=0.03)
+    assert finding.remedy.endswith("persistent_workers=True.")
+
+
+class TestWithoutALoader:
+    """All that lies between two steps passes for data there."""
+
+    @staticmethod
+    def step(log: Log) -> None:
+        log.wait(10).forward(4, 8).backward(4).optimizer(2)
+
+    def drawn(self, *stack: Frame, **changes: Any) -> Case:
+        log = hand_drawn(self.step)
+        # A step's first 10 ms pass before anything is seen.
+        seen = samples(*((25 + 20 * i, 10, [MAIN, *stack]) for i in range(10)))
+        return case(log, Inspection(steps=20, samples=seen, **changes), loaders=[])
+
+    def test_its_lines_still_tell(self) -> None:
+        finding = found(self.drawn(users(52, "decode")))
+        assert finding.cause == "decoding" and finding.levers == ()
+        assert finding.share == pytest.approx(0.5, abs=0.01)
+
+    def test_saving_is_no_waiting_for_data(self) -> None:
+        assert waiting_for_data(self.drawn(library("torch/serialization.py", "save"))) is None
+
+    def test_a_loop_over_tensors_is_none_either(self) -> None:
+        loop = users(60, "returns")
+        counted = operators(operator_line(loop, 3000))
+        assert waiting_for_data(self.drawn(loop, operators=counted)) is None
+
+
+def test_a_loader_that_was_looked_into_without_any_item() -> None:
+    inspection = Inspection(steps=10, loaders=[LoaderLook(worker=0)])
+    one = case(waits(), inspection, **with_loader(workers=2, persistent=True))
+    assert found(one).cause == ""

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from hotloop.diagnose.loading import Loading, loading
+from hotloop.inspection import Inspection, LoaderLook
+from tests.builders import training
+from tests.diagnose.making import case, with_loader
+
+
+def test_without_workers_the_wait_shrinks_with_the_work() -> None:
+    load = Loading(step=0.02, wait=0.016, workers=0, cores=4, threads=1)
+    assert load.saved_without(0.5) == pytest.approx(0.4)
+
+
+def test_workers_hide_what_is_quicker_than_the_training() -> None:
+    load = Loading(0.02, 0.01, workers=4, cores=16, threads=1, items=0.08, items_cpu=0.08)
+    assert load.saved_without(0.4) == pytest.approx(0.4)  # 48 ms of four workers: 12 ms
+    assert load.saved_without(0.9) == pytest.approx(0.5)  # the training's own 10 ms are left
+    assert load.saved_with(8) == pytest.approx(0.5)
+
+
+def test_cores_that_are_short_slow_down_the_training_too() -> None:
+    load = Loading(0.02, 0.01, workers=2, cores=2, threads=2, items=0.03, items_cpu=0.03)
+    assert load.saved_without(1.0) == pytest.approx(0.75)
+
+
+def test_what_waits_takes_no_core() -> None:
+    load = Loading(0.02, 0.01, workers=2, cores=2, threads=2, items=0.03, items_cpu=0.0)
+    assert load.saved_without(1.0) == pytest.approx(0.5)
+
+
+def test_a_batch_is_its_items_and_putting_them_together() -> None:
+    look = LoaderLook(0, [0.001] * 16, [0.0005] * 16, [0.002, 0.002], [8, 8])
+    load = loading(case(training(), Inspection(loaders=[look]), **with_loader(workers=2)))
+    assert load.items == pytest.approx(0.008) and load.items_cpu == pytest.approx(0.004)
+    assert load.collate == pytest.approx(0.002) and load.wait == pytest.approx(0.004)
+
+
+def test_a_dataset_may_hand_out_whole_batches() -> None:
+    look = LoaderLook(0, [0.01, 0.01], [0.01, 0.01], [0.0, 0.0], [8, 8])
+    assert loading(case(training(), Inspection(loaders=[look]))).items == pytest.approx(0.01)
