@@ -66,16 +66,9 @@ class MemoryLine:
     """Memory that a line took during some steps, and that was not given back."""
 
     place: Frame
-    python_bytes: int
-    """Objects of Python's and arrays of NumPy's."""
-    objects: int
-    tensor_bytes: int
-    """Of tensors that Python still holds, on whichever device."""
-    tensors: int
-
-    @property
-    def bytes(self) -> int:
-        return self.python_bytes + self.tensor_bytes
+    bytes: int
+    count: int
+    """Of blocks, or of tensors."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +138,9 @@ class DepthReport:
     functions: FunctionTable | None = None
     lines: list[SampledLine] = field(default_factory=list)
     growth: MemoryGrowth | None = None
+    """Of Python's objects and NumPy's arrays."""
+    tensor_growth: MemoryGrowth | None = None
+    """Of tensors, on whichever device."""
     operators: OperatorTable | None = None
     memory: list[MemoryTimeline] = field(default_factory=list)
     traced_steps: int = 0

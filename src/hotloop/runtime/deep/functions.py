@@ -64,7 +64,16 @@ class FunctionTurn(Turn):
 
 def rows(stats: Stats, frames: Frames) -> list[FunctionRow]:
     made = [
-        FunctionRow(file, line, name, calls, primitive, own, cumulative, frames.is_users(file))
+        FunctionRow(
+            file,
+            line,
+            name,
+            calls,
+            primitive,
+            own,
+            cumulative,
+            file != "~" and frames.is_users(file),
+        )
         for (file, line, name), (primitive, calls, own, cumulative, _) in stats.items()
     ]
     return sorted(made, key=lambda row: -row.own)

@@ -1,17 +1,15 @@
-"""Which lines take memory that they do not give back, by tracing every object of a few steps.
+"""Which lines take memory that they do not give back: Python's objects, and NumPy's arrays.
 
-`tracemalloc` knows where Python took each block of memory. A tensor's bytes are not Python's, but
-its handle is: where that was made, the tensor was. So tensors that Python still holds are counted
-by line too.
+`tracemalloc` knows which line asked for each block that is held. What every step takes and gives
+back is the same at the end of each, so what differs between two steps is what grows.
 """
 
 from __future__ import annotations
 
-import contextlib
 import gc
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from linecache import getline
 from typing import Any
 
@@ -22,32 +20,26 @@ from hotloop.runtime.look.frames import Frames
 from hotloop.runtime.tracebacks import OURS
 
 DEEPEST = 12
-"""Frames that are kept of each block: a tensor is often made far below the user's own line."""
+"""Frames that are kept of each block: a library often asks for it, far below the user's line."""
 SETTLING = 2
-"""Steps after which every step gives back what the one before took."""
+"""Steps before the first of the two, so that all that is held for a while was met once."""
 LEAST_BYTES = 64
 """Less, over all the steps, is a counter that needs one more digit."""
 
 Place = tuple[str, int]
-
-
-@dataclass
-class Held:
-    python_bytes: int = 0
-    objects: int = 0
-    tensor_bytes: int = 0
-    tensors: int = 0
+Held = dict[Place, tuple[int, int]]
+"""Bytes and blocks, by the line that asked for them."""
 
 
 class GrowthTurn(Turn):
     what = "memory growth by line"
-    _before: dict[Place, Held] | None = None
+    _before: Held | None = None
     _growth: MemoryGrowth | None = None
     _made = 0
 
     @property
     def steps(self) -> int:
-        return SETTLING + self._deep.steps
+        return SETTLING + max(self._deep.steps // 2, 1)
 
     def begin(self) -> None:
         import tracemalloc
@@ -79,28 +71,20 @@ class GrowthTurn(Turn):
     def told(self, report: DepthReport) -> DepthReport:
         return replace(report, growth=self._growth)
 
-    def _held(self) -> dict[Place, Held]:
-        """By the line that took it, at this moment."""
+    def _held(self) -> Held:
         import tracemalloc
 
         gc.collect()  # what only holds itself is not held
-        held: dict[Place, Held] = defaultdict(Held)
+        held: Held = defaultdict(lambda: (0, 0))
         for trace in tracemalloc.take_snapshot().statistics("traceback"):
-            place = self._place(trace.traceback)
+            place = self._place(list(trace.traceback))
             if place is not None:
-                held[place].python_bytes += trace.size
-                held[place].objects += trace.count
-        for tensor, size in _tensors(self._torch):
-            traceback = tracemalloc.get_object_traceback(tensor)
-            place = self._place(traceback) if traceback else None
-            if place is not None:
-                held[place].tensor_bytes += size
-                held[place].tensors += 1
+                size, count = held[place]
+                held[place] = size + trace.size, count + trace.count
         return held
 
-    def _place(self, traceback: Any) -> Place | None:
+    def _place(self, frames: list[Any]) -> Place | None:
         """The innermost line of the user's; else the innermost. None for what is our own doing."""
-        frames = list(traceback)
         if not frames or frames[-1].filename.startswith((OURS, "<frozen")):
             return None
         is_users = self._frames.is_users
@@ -109,31 +93,15 @@ class GrowthTurn(Turn):
         return frame.filename, frame.lineno
 
 
-def growth(before: dict[Place, Held], after: dict[Place, Held], frames: Frames) -> list[MemoryLine]:
+def growth(
+    before: Mapping[Place, tuple[int, int]], after: Mapping[Place, tuple[int, int]], frames: Frames
+) -> list[MemoryLine]:
     """The largest first."""
     lines = []
-    for place, now in after.items():
-        was = before.get(place, Held())
-        file, line = place
-        grown = MemoryLine(
-            place=Frame(file, line, "", frames.is_users(file), getline(file, line).strip()[:200]),
-            python_bytes=now.python_bytes - was.python_bytes,
-            objects=now.objects - was.objects,
-            tensor_bytes=now.tensor_bytes - was.tensor_bytes,
-            tensors=now.tensors - was.tensors,
-        )
-        if grown.bytes >= LEAST_BYTES:
-            lines.append(grown)
+    for (file, line), (size, count) in after.items():
+        size_before, count_before = before.get((file, line), (0, 0))
+        if size - size_before >= LEAST_BYTES:
+            text = getline(file, line).strip()[:200]
+            place = Frame(file, line, "", frames.is_users(file), text)
+            lines.append(MemoryLine(place, size - size_before, count - count_before))
     return sorted(lines, key=lambda line: -line.bytes)
-
-
-def _tensors(torch: Any) -> Iterator[tuple[Any, int]]:
-    """Those that Python holds, each storage once, with its size."""
-    met: set[int] = set()
-    for thing in gc.get_objects():
-        if issubclass(type(thing), torch.Tensor):
-            with contextlib.suppress(Exception):  # sparse, fake, or somebody's own kind of tensor
-                storage = thing.untyped_storage()
-                if storage.data_ptr() not in met:
-                    met.add(storage.data_ptr())
-                    yield thing, storage.nbytes()

@@ -13,6 +13,9 @@ from hotloop.runtime.deep.turn import Turn
 from hotloop.runtime.look.loading import LoaderProbe
 from hotloop.runtime.look.sampler import Sampler
 
+LOOP = "_worker_loop"
+"""torch's own: what a worker does until it is ended."""
+FETCH = "fetcher.fetch("
 UNSEEN = (
     "No lines of the loader's workers: they were not forked, or they ended before they left any."
 )
@@ -62,7 +65,8 @@ def lines(seen: Iterable[tuple[int | None, Samples]]) -> list[SampledLine]:
     spent: dict[tuple[int | None, Frame], int] = defaultdict(int)
     for worker, samples in seen:
         for stack, weight in zip(samples.stack, samples.weight_ns, strict=False):
-            frame = _users_line([samples.frames[number] for number in samples.stacks[stack]])
+            frames = [samples.frames[number] for number in samples.stacks[stack]]
+            frame = users_line(frames) if worker is None else workers_line(frames)
             if frame is not None:
                 spent[worker, frame] += weight
     whole = sum(spent.values()) or 1
@@ -73,7 +77,20 @@ def lines(seen: Iterable[tuple[int | None, Samples]]) -> list[SampledLine]:
     ]
 
 
-def _users_line(stack: list[Frame]) -> Frame | None:
+def users_line(stack: list[Frame]) -> Frame | None:
     """The innermost of the user's own; where nothing of theirs runs, the innermost."""
     users = (frame for frame in reversed(stack) if frame.is_users)
     return next(users, stack[-1] if stack else None)
+
+
+def workers_line(stack: list[Frame]) -> Frame | None:
+    """The same, inside the worker's loop: the lines that it was forked from do not run.
+
+    Where nothing of the user's runs, the line of that loop says what the worker waits for.
+    """
+    names = [frame.function for frame in stack]
+    inside = stack[names.index(LOOP) :] if LOOP in names else stack
+    if len(inside) == 1 and FETCH in inside[0].source:
+        return None  # fetching is ours in this trial, and passes on to the dataset
+    users = (frame for frame in reversed(inside) if frame.is_users)
+    return next(users, inside[0] if inside else None)
