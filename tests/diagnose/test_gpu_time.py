@@ -13,9 +13,8 @@ from tests.diagnose.gpu_making import ADD, PRODUCT, Scene, blind, case, line, lo
 
 def busy(scene: Scene) -> None:
     """The CPU is always ahead."""
-    scene.data(0.01).train(lambda: scene.run(PRODUCT, 4), lambda: scene.run(PRODUCT, 8)).step()
-    if scene.now_ns < scene._free_ns - 30_000_000:
-        scene.cpu((scene._free_ns - scene.now_ns) / 1e6 - 20)  # the queue is full
+    scene.data(0.01)
+    scene.train(lambda: scene.run(PRODUCT, 4), lambda: scene.run(PRODUCT, 8)).step()
 
 
 def waiting_for_data(scene: Scene) -> None:
@@ -139,14 +138,18 @@ class TestGpuTime:
 
 class TestGaps:
     def test_streams_overlap(self) -> None:
-        kernels = Kernels(1, 0, 100, ["a"], [0, 0, 0], [10, 15, 60], [40, 5, 10])
-        assert spans.gaps(kernels) == [(0, 10), (50, 60), (70, 100)]
+        kernels = Kernels(1, 0, 100_000, ["a"], [0, 0, 0], [10_000, 15_000, 60_000], [40_000, 5, 9])
+        assert spans.gaps(kernels) == [(0, 10_000), (50_000, 60_000), (60_009, 100_000)]
+
+    def test_the_pause_between_two_kernels_is_none(self) -> None:
+        kernels = Kernels(1, 0, 100_000, ["a"], [0, 0], [0, 52_000], [50_000, 48_000])
+        assert spans.gaps(kernels) == []
 
     def test_what_reaches_over_the_edges_is_cut(self) -> None:
-        kernels = Kernels(1, 10, 100, ["a"], [0, 0], [0, 90], [20, 20])
-        assert spans.gaps(kernels) == [(20, 90)]
-        late = Kernels(1, 0, 100, ["a"], [0], [150], [5])
-        assert spans.gaps(late) == [(0, 100)]
+        kernels = Kernels(1, 10_000, 100_000, ["a"], [0, 0], [0, 90_000], [20_000, 20_000])
+        assert spans.gaps(kernels) == [(20_000, 90_000)]
+        late = Kernels(1, 0, 100_000, ["a"], [0], [150_000], [5])
+        assert spans.gaps(late) == [(0, 100_000)]
 
     def test_a_span_is_cut_where_something_else_begins(self) -> None:
         found = list(spans.split((5, 30), [10, 20], ["a", "b"], "before"))
