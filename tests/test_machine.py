@@ -29,6 +29,7 @@ class Nvml(ModuleType):
     ) -> None:
         """`running`: on the last GPU, the number of each process and the bytes it holds."""
         super().__init__("pynvml")
+        self.NVML_CLOCK_SM = 1
         self.gpus = gpus
         self.running = running
         answers: dict[str, Any] = {
@@ -40,6 +41,9 @@ class Nvml(ModuleType):
             "nvmlDeviceGetMemoryInfo": lambda index: SimpleNamespace(total=80 * 2**30, used=used),
             "nvmlDeviceGetUtilizationRates": lambda index: SimpleNamespace(gpu=37),
             "nvmlDeviceGetPowerUsage": lambda index: 123_400,
+            "nvmlDeviceGetTotalEnergyConsumption": lambda index: 5_000_500,
+            "nvmlDeviceGetClockInfo": lambda index, clock: 1980,
+            "nvmlDeviceGetCurrentClocksThrottleReasons": lambda index: 4,
             "nvmlDeviceGetTemperature": lambda index, sensor: 50 + index,
             "nvmlDeviceGetComputeRunningProcesses": self.processes,
         }
@@ -108,7 +112,7 @@ class TestDescribe:
 class TestGpuWatch:
     def test_tells_how_it_is_doing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         install(monkeypatch, Nvml())
-        assert machine.GpuWatch().look() == machine.GpuState(37, 2**30, 50, 123.4)
+        assert machine.GpuWatch().look() == machine.GpuState(37, 2**30, 50, 123.4, 5_000.5, 1980, 4)
 
     @pytest.mark.parametrize(
         ("visible", "temperature"), [("1", 51), ("1,0", 51), ("GPU-abc", 50), ("", 50)]
@@ -128,6 +132,9 @@ class TestGpuWatch:
             ("nvmlDeviceGetMemoryInfo", "memory_used"),
             ("nvmlDeviceGetTemperature", "temperature"),
             ("nvmlDeviceGetPowerUsage", "power_watts"),
+            ("nvmlDeviceGetTotalEnergyConsumption", "joules"),
+            ("nvmlDeviceGetClockInfo", "sm_clock"),
+            ("nvmlDeviceGetCurrentClocksThrottleReasons", "throttling"),
         ],
     )
     def test_a_counter_it_lacks_is_unknown(

@@ -39,6 +39,12 @@ class GpuState:
     memory_used: int | None
     temperature: int | None
     power_watts: float | None
+    joules: float | None = None
+    """Used since the driver was loaded."""
+    sm_clock: int | None = None
+    """MHz."""
+    throttling: int | None = None
+    """Why its clock is not higher: NVML's reasons, a bit each."""
 
 
 def describe() -> Machine:
@@ -67,11 +73,15 @@ class GpuWatch:
         rates = ask(lambda: nvml.nvmlDeviceGetUtilizationRates(handle))
         memory = ask(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
         milliwatts = ask(lambda: nvml.nvmlDeviceGetPowerUsage(handle))
+        millijoules = ask(lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle))
         return GpuState(
             utilisation=rates.gpu if rates else None,
             memory_used=memory.used if memory else None,
             temperature=ask(lambda: nvml.nvmlDeviceGetTemperature(handle, 0)),
             power_watts=milliwatts / 1000 if milliwatts is not None else None,
+            joules=millijoules / 1000 if millijoules is not None else None,
+            sm_clock=ask(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
+            throttling=ask(lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)),
         )
 
 
