@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from hotloop.job import ScriptJob
+from hotloop.machine import GpuWatch
 from hotloop.plan import Plan
 from hotloop.trial.launch import Order, _Run
+from hotloop.trial.power import PowerMeter
 from hotloop.trial.spec import StopRule
 
 from .conftest import MODEL, TRAIN, Desk, Ended, cleared
@@ -91,7 +93,7 @@ def test_the_script_limits_file_sizes(tmp_path: Path, pool: Executor) -> None:
 def test_a_damaged_result(tmp_path: Path, text: bytes) -> None:
     job = ScriptJob("train.py", False, (), sys.executable, str(tmp_path))
     order = Order(1, job, Plan(), StopRule(), 1.0, tmp_path)
-    run = _Run(order, tmp_path, lambda glimpse: None)
+    run = _Run(order, tmp_path, lambda glimpse: None, PowerMeter(GpuWatch()))
     (tmp_path / "result.json").write_bytes(text)
     result, why = run._read_result()
     assert result is None
@@ -100,7 +102,8 @@ def test_a_damaged_result(tmp_path: Path, text: bytes) -> None:
 
 def test_no_result_is_no_damaged_result(tmp_path: Path) -> None:
     job = ScriptJob("train.py", False, (), sys.executable, str(tmp_path))
-    run = _Run(Order(1, job, Plan(), StopRule(), 1.0, tmp_path), tmp_path, lambda glimpse: None)
+    order = Order(1, job, Plan(), StopRule(), 1.0, tmp_path)
+    run = _Run(order, tmp_path, lambda glimpse: None, PowerMeter(GpuWatch()))
     assert run._read_result() == (None, "")
     (tmp_path / "result.partial").write_bytes(b'{"ended"')
     assert run._read_result() == (None, "it was cut off while being written.")
