@@ -94,6 +94,8 @@ class Attention:
     keys: int
     seconds: float
     """Of its operators, forward, on the CPU, while they were counted."""
+    elements: int = 0
+    """Scores, of all of them together."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,8 @@ class Operators:
     seconds: float = 0.0
     flops: dict[str, float] = field(default_factory=dict)
     """By the number format of the operands. A multiplication and an addition are two."""
+    convolution_flops: dict[str, float] = field(default_factory=dict)
+    """Those of them that are convolutions', which have switches of their own."""
     bytes: float = 0.0
     """Read and written, each operand once, as if nothing were fused or cached."""
     by_name: dict[str, int] = field(default_factory=dict)
@@ -130,7 +134,7 @@ class Kernels:
 
 @dataclass(frozen=True)
 class Allocator:
-    """torch's allocator on the GPU, over the steps that were looked into."""
+    """torch's allocator on the GPU, over the steps that were sampled."""
 
     retries: int = 0
     """Times it had to give everything back to the driver and ask again."""
@@ -139,6 +143,7 @@ class Allocator:
     reserved: int = 0
     allocated: int = 0
     peak_allocated: int = 0
+    steps: int = 0
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,25 @@
-"""`hotloop profile`: one trial of the job as it is, measured."""
+"""`hotloop profile`: the job as it is, timed; and then looked into, to say what limits it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from hotloop import machine, study
+from hotloop.diagnose.case import case_of
+from hotloop.diagnose.diagnosis import diagnose
+from hotloop.figures import figures
 from hotloop.job import ScriptJob
 from hotloop.plan import Plan
+from hotloop.roof import Roof
 from hotloop.study import Study
 from hotloop.trial.launch import Launcher, Order, Watcher
-from hotloop.trial.spec import StopRule
+from hotloop.trial.spec import Look, StopRule
+from hotloop.trial.trial import State, Trial
+
+LOOK = "look"
+"""The purpose of a trial that is looked into."""
 
 
 def profile(
@@ -21,10 +31,51 @@ def profile(
     launcher: Launcher,
     watcher: Watcher,
 ) -> Study:
-    """The study as it stands after the trial, however that ended, and saved in `folder`."""
+    """The study as it stands after the timed trial, however that ended, and saved in `folder`."""
     record = study.begin("profile", job, machine.describe())
     study.save(record, folder)
     order = Order(1, job, plan, stop, limit_seconds, folder / "trial-1")
     record = record.with_trial(launcher.launch(order, watcher))
     study.save(record, folder)
     return record
+
+
+def look(
+    record: Study,
+    job: ScriptJob,
+    limit_seconds: float,
+    folder: Path,
+    launcher: Launcher,
+    watcher: Watcher,
+) -> Study:
+    """One more trial, of the plan that was timed, which nobody times."""
+    timed = record.trials[0]
+    if timed.state is not State.COMPLETE:
+        return record
+    number = len(record.trials) + 1
+    place = folder / f"trial-{number}"
+    order = Order(
+        number, job, timed.plan, StopRule(), limit_seconds, place, LOOK, look=Look(str(place))
+    )
+    record = record.with_trial(launcher.launch(order, watcher))
+    study.save(record, folder)
+    return record
+
+
+def diagnosed(record: Study, roof: Callable[[], Roof | None], folder: Path) -> Study:
+    """With what limits the job, as far as its trials show it. The roof is asked for last."""
+    timed = record.trials[0]
+    found = figures(timed.measurement) if timed.measurement else None
+    if timed.measurement is None or found is None:
+        return record
+    record = replace(record, roof=roof())
+    case = case_of(
+        timed.measurement, found, record.machine, looked_into(record), record.roof, timed.power
+    )
+    record = replace(record, diagnosis=diagnose(case))
+    study.save(record, folder)
+    return record
+
+
+def looked_into(record: Study) -> Trial | None:
+    return next((trial for trial in record.trials if trial.inspection is not None), None)

@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hotloop import __version__, codec
+from hotloop.diagnose.diagnosis import Diagnosis
 from hotloop.equivalence.judge import Equivalence
 from hotloop.errors import StudyMismatch, StudyNotWritable
 from hotloop.job import ScriptJob
 from hotloop.machine import Machine
 from hotloop.plan import Plan
+from hotloop.roof import Roof
 from hotloop.search.climb import Candidate, Climb
 from hotloop.search.proof import Proof
 from hotloop.trial.trial import Trial
@@ -90,6 +92,10 @@ class Study:
     trials: tuple[Trial, ...] = ()
     found: Found | None = None
     """Of a search."""
+    roof: Roof | None = None
+    """What the machine can do at most, where it was measured."""
+    diagnosis: Diagnosis | None = None
+    """What limits the job as it is."""
     hotloop: str = __version__
     version: int = VERSION
 

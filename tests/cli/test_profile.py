@@ -60,7 +60,7 @@ def ending(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def profile(*words: str) -> int:
-    return main(["profile", "--python", sys.executable, *words])
+    return main(["profile", "--no-look", "--python", sys.executable, *words])
 
 
 def study(project: Path) -> dict[str, Any]:

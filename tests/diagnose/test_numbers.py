@@ -58,20 +58,22 @@ class TestArithmetic:
         assert found.mfu_datasheet == pytest.approx(found.mfu_measured * 742 / 989.4)
 
     @pytest.mark.parametrize(
-        ("precision", "by_name", "rate"),
+        ("precision", "convolved", "rate"),
         [
-            (Precision(tf32_matmul=True), {"mm": 3}, 389e12),
-            (Precision(tf32_cudnn=True), {"mm": 3}, 51e12),
-            (Precision(tf32_cudnn=True), {"convolution": 3, "mm": 1}, 389e12),
-            (Precision(tf32_cudnn=True), {"convolution": 3}, 389e12),
-            (Precision(), {"convolution": 3}, 51e12),
+            (Precision(tf32_matmul=True), 0.0, 389e12),
+            (Precision(tf32_cudnn=True), 0.0, 51e12),
+            (Precision(tf32_cudnn=True), 0.7, 389e12),
+            (Precision(tf32_cudnn=True), 1.0, 389e12),
+            (Precision(), 1.0, 51e12),
         ],
     )
     def test_float32_is_tf32_where_that_is_on(
-        self, precision: Precision, by_name: dict[str, int], rate: float
+        self, precision: Precision, convolved: float, rate: float
     ) -> None:
+        flops = {"float32": rate * 5e-3}
+        of_convolutions = {"float32": convolved * flops["float32"]}
         found = numbers(
-            counted(flops={"float32": rate * 5e-3}, by_name=by_name, precision=precision)
+            counted(flops=flops, convolution_flops=of_convolutions, precision=precision)
         )
         assert found.mfu_measured == pytest.approx(0.5, rel=0.01)
 

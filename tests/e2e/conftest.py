@@ -127,9 +127,9 @@ class Desk:
         return Ended(code, (self.base / "out").read_text(), (self.base / "err").read_text())
 
     def profile(self, *words: str, **more: Any) -> Ended:
-        """`hotloop profile`, and that it left nothing behind but its study."""
+        """`hotloop profile`, timing alone, and that it left nothing behind but its study."""
         before = self.files()
-        ended = self.hotloop("profile", *words, **more)
+        ended = self.hotloop("profile", "--no-look", *words, **more)
         self.expect_clean(before)
         return ended
 

@@ -35,7 +35,7 @@ def on_a_small_disk(desk: Desk, options: str, *words: str) -> Ended:
     (desk.project / ".hotloop").mkdir()
     program = str(Path(sys.executable).with_name("hotloop"))
     script = f'mount -t tmpfs -o {options} tmpfs .hotloop && exec "$@"'
-    words = ("unshare", "-m", "sh", "-c", script, "sh", program, "profile", *words)
+    words = ("unshare", "-m", "sh", "-c", script, "sh", program, "profile", "--no-look", *words)
     before = desk.files()
     ended = desk.call(list(words))
     desk.expect_clean(before)

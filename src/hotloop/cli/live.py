@@ -30,6 +30,15 @@ class Live:
         self._gpu: GpuWatch | None = None
         self._shown = 0.0
         self._last_words = ""
+        self._doing = ""
+
+    def say(self, doing: str) -> None:
+        """What is being done from now on; at first it is timed."""
+        self._doing = doing
+        if self._status is None:
+            sys.stderr.write(f"hotloop: {doing} …\n")
+        else:
+            self._status.update(f"{doing} …")
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty():
@@ -67,7 +76,9 @@ class Live:
         from rich.text import Text
 
         state = self._gpu.look() if self._gpu else None
-        parts = [_stage(glimpse, self._wanted), units.seconds(glimpse.seconds)]
+        stage = _stage(glimpse, self._wanted)
+        stage = f"{self._doing}, {stage}" if self._doing else stage
+        parts = [stage, units.seconds(glimpse.seconds)]
         if glimpse.host_bytes:
             parts.append(f"host {units.size(glimpse.host_bytes)}")
         parts += gpu_words(state)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 
-from hotloop.cli import common
+from hotloop.cli import common, deeper
 from hotloop.cli import job as job_words
 
 TYPE_CHECKING = False  # see main
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hotloop.cli.live import Live
     from hotloop.figures import Figures
     from hotloop.job import ScriptJob
     from hotloop.measurement import Measurement
+    from hotloop.roof import Roof
     from hotloop.study import Study
     from hotloop.trial.trial import Trial
 
@@ -31,6 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--steps", type=common.positive, metavar="N", help="measure N steps (default: enough)"
     )
     parser.add_argument("--plan", metavar="FILE", help="measure it under this hotloop.json")
+    parser.add_argument(
+        "--no-look",
+        action="store_true",
+        help="only time it: no second run that looks for what limits it",
+    )
+    deeper.add_argument(parser)
     common.add_trial_arguments(parser)
     job_words.add_arguments(parser)
 
@@ -45,7 +53,7 @@ def _profile(arguments: argparse.Namespace, received: list[int]) -> int:
     from hotloop import plan, study
     from hotloop.cli import signals
     from hotloop.cli.live import Live
-    from hotloop.profile import profile
+    from hotloop.profile import diagnosed, look, profile
     from hotloop.trial.launch import ProcessLauncher
     from hotloop.trial.spec import StopRule
 
@@ -57,16 +65,44 @@ def _profile(arguments: argparse.Namespace, received: list[int]) -> int:
     stop = StopRule(steps=arguments.steps)
     with Live(job, stop, arguments.show_output) as live:
         watcher = signals.heeded(received, live)
-        record = profile(job, chosen, stop, arguments.timeout, folder, ProcessLauncher(), watcher)
-    trial = record.trials[-1]
+        launcher = ProcessLauncher()
+        record = profile(job, chosen, stop, arguments.timeout, folder, launcher, watcher)
+        if not received and not arguments.no_look:
+            live.say("looking into it")
+            record = look(record, job, arguments.timeout, folder, launcher, watcher)
+        if not received:
+            record = deeper.run(record, arguments, folder, launcher, watcher, live)
+        if not received:
+            record = diagnosed(record, lambda: _roof(arguments, job, live, received), folder)
     if received:
         return common.interrupted(received, f" What was seen so far is in {folder}.")
-    return _show(record, trial, job, folder, arguments.json)
+    return _show(record, job, folder, arguments.json)
 
 
-def _show(record: Study, trial: Trial, job: ScriptJob, folder: Path, as_json: bool) -> int:
+def _roof(
+    arguments: argparse.Namespace, job: ScriptJob, live: Live, received: list[int]
+) -> Roof | None:
+    """What this machine can do, from the cache or measured now."""
+    from hotloop import roofs
+
+    if arguments.no_look:
+        return None
+
+    def heed() -> None:
+        if received:
+            raise KeyboardInterrupt
+
+    try:
+        return roofs.of(job.python, watch=heed, begins=lambda: live.say("measuring the machine"))
+    except KeyboardInterrupt:
+        return None
+
+
+def _show(record: Study, job: ScriptJob, folder: Path, as_json: bool) -> int:
+    from hotloop.report.diagnosis_rows import plain
     from hotloop.workshop.measured import measured
 
+    trial = record.trials[0]
     measurement, found = measured(trial, job, folder)
     if as_json:
         parts = {
@@ -74,14 +110,18 @@ def _show(record: Study, trial: Trial, job: ScriptJob, folder: Path, as_json: bo
             "memory": measurement.memory,
             "inventory": measurement.inventory,
             "software": measurement.software,
+            "diagnosis": plain(record.diagnosis),
+            "roof": record.roof,
             "machine": record.machine,
             "receipts": trial.receipts,
             "shielding": trial.shielding,
+            **deeper.parts(record, folder),
             "study": str(folder / "study.json"),
         }
         common.print_json(parts)
         return 0
     _show_screen(record, trial, measurement, found, job, folder)
+    deeper.show(record, job, folder)
     return 0
 
 
@@ -95,11 +135,14 @@ def _show_screen(
 ) -> None:
     from rich.console import Console
 
+    from hotloop.report import diagnosis_rows
     from hotloop.report.console import show_profile
     from hotloop.report.profile_rows import rows
     from hotloop.suggest import suggestions
 
-    worth = suggestions(measurement, found, record.machine.cores)
+    diagnosis = record.diagnosis
+    # Findings name what addresses them; without them there is only what could help in general.
+    worth = () if diagnosis else suggestions(measurement, found, record.machine.cores)
     show_profile(
         Console(),
         job.target,
@@ -107,4 +150,5 @@ def _show_screen(
         rows(measurement, found, trial.shielding, trial.receipts, worth),
         common.short(folder / "study.json"),
         f"hotloop optimize {common.command(job)}",
+        diagnosis_rows.rows(diagnosis, job.cwd) if diagnosis else None,
     )

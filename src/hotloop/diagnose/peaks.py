@@ -7,9 +7,6 @@ from collections.abc import Mapping
 from hotloop.diagnose.base import Case
 from hotloop.inspection import Operators
 
-PRODUCTS = ("mm", "addmm", "bmm", "baddbmm")
-CONVOLUTIONS = ("convolution", "convolution_backward", "cudnn_convolution")
-
 
 def operators(case: Case) -> Operators | None:
     """None where none were counted."""
@@ -38,7 +35,7 @@ def computed_in(case: Case, operands: str) -> str:
 def uses_tf32(case: Case) -> bool:
     """cuDNN has a switch of its own, which is on unless a script turns it off.
 
-    FLOPs are not told apart by library, so whatever the job has more of decides.
+    Whatever the job computes more with decides.
     """
     precision = case.measurement.inventory.precision
     if not case.on_gpu or precision.autocast in ("bfloat16", "float16"):
@@ -64,7 +61,5 @@ def _mostly_convolves(case: Case) -> bool:
     found = operators(case)
     if found is None:
         return any(model.convolutions for model in case.measurement.inventory.models)
-    convolutions = sum(found.by_name.get(name, 0) for name in CONVOLUTIONS)
-    return convolutions >= sum(found.by_name.get(name, 0) for name in PRODUCTS) > 0 or (
-        convolutions > 0 and not any(name in found.by_name for name in PRODUCTS)
-    )
+    convolved = found.convolution_flops.get("float32", 0.0)
+    return convolved > found.flops.get("float32", 0.0) / 2

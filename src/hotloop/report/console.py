@@ -6,6 +6,8 @@ from rich.console import Console
 from rich.text import Text
 
 from hotloop.measurement import Software
+from hotloop.report.diagnosis_console import show_diagnosis
+from hotloop.report.diagnosis_rows import DiagnosisRows
 from hotloop.report.profile_rows import PhaseRow, ProfileRows
 from hotloop.timeline import Phase
 from hotloop.trial.terminal import harmless
@@ -36,6 +38,7 @@ def show_profile(
     found: ProfileRows,
     study: str,
     following: str,
+    diagnosis: DiagnosisRows | None = None,
 ) -> None:
     """Everything is printed as literal text: nothing a script says is markup or an escape."""
     _print(console, Text())
@@ -48,6 +51,8 @@ def show_profile(
     _bar(console, "where a step's time goes", found.phases)
     if found.gpu_phases:
         _bar(console, "spans on the GPU's own clock", found.gpu_phases)
+    if diagnosis is not None:
+        show_diagnosis(console, diagnosis)
     for label, text in (*found.facts, *_already(found)):
         _fact(console, label, text)
     _print(console, Text())

@@ -74,6 +74,7 @@ def test_what_ran_on_the_device_in_order() -> None:
         Event("relu", "CUDA", 20_000_000),
         Event("warm-up", "CUDA", -50_000_000),
     )
+    assert "warm-up" not in found.names
     assert [found.names[number] for number in found.name] == ["relu", "gemm", "relu"]
     assert found.steps == 2
     assert found.duration_ns == [5, 5, 5]

@@ -24,7 +24,8 @@ def allocator_thrash(case: Case) -> Finding | None:
     allocator = look.allocator if look else None
     if look is None or allocator is None or not look.steps:
         return None
-    calls = (allocator.driver_calls + allocator.retries) / look.steps
+    steps = allocator.steps or look.steps
+    calls = (allocator.driver_calls + allocator.retries) / steps
     if calls < OFTEN:
         return None
     gpu = gpu_time(case)
@@ -37,7 +38,7 @@ def allocator_thrash(case: Case) -> Finding | None:
         share=share,
         remedy="Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or pad batches to few sizes.",
         effort=Effort.SETTING,
-        evidence=_evidence(look.steps, allocator, share),
+        evidence=_evidence(steps, allocator, share),
         is_limit=share >= LEAST_SHARE,
     )
 

@@ -11,7 +11,10 @@ MOST_KERNELS = 60_000
 
 
 class KernelProbe:
-    """The profiler is on for one step longer than what is kept: starting it disturbs."""
+    """The profiler is on for one step longer than what is kept: starting it disturbs.
+
+    What still ran when the kept ones began is kept too: the GPU was not idle.
+    """
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -39,7 +42,7 @@ class KernelProbe:
         numbers: dict[str, int] = {}
         for event in sorted(on_device, key=lambda one: one.start_ns())[:MOST_KERNELS]:
             start = event.start_ns() - offset
-            if self._begin_ns <= start <= end_ns:
+            if start + event.duration_ns() > self._begin_ns and start <= end_ns:
                 number = numbers.setdefault(event.name(), len(numbers))
                 kept.name.append(number)
                 kept.start_ns.append(start)

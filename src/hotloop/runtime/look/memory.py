@@ -36,6 +36,7 @@ class MemoryProbe:
             return
         now = self._cuda.memory_stats()
         self.allocator = Allocator(
+            steps=len(self.host),
             retries=self._since("num_alloc_retries", now),
             driver_calls=self._since("num_device_alloc", now),
             reserved=now.get("reserved_bytes.all.current", 0),

@@ -44,6 +44,7 @@ class OperatorProbe:
         self._ns = 0
         self._bytes = 0.0
         self._flops: dict[str, float] = defaultdict(float)
+        self._convolutions: dict[str, float] = defaultdict(float)
         self._by_name: Counter[str] = Counter()
         self._without_formula: Counter[str] = Counter()
         self._lines: dict[tuple[int | None, str], _Line] = defaultdict(_Line)
@@ -69,6 +70,7 @@ class OperatorProbe:
             count=self._count,
             seconds=self._ns / 1e9,
             flops=dict(self._flops),
+            convolution_flops=dict(self._convolutions),
             bytes=self._bytes,
             by_name=dict(self._by_name.most_common(50)),
             without_formula=dict(self._without_formula),
@@ -106,7 +108,10 @@ class OperatorProbe:
             self._bytes += sum(one.nbytes for one in (*inputs, *results))
         if self._formulas.knows(packet):
             dtype = str(inputs[0].dtype).removeprefix("torch.") if inputs else "unknown"
-            self._flops[dtype] += self._formulas.of(packet, args, kwargs, result)
+            flops = self._formulas.of(packet, args, kwargs, result)
+            self._flops[dtype] += flops
+            if "conv" in name:
+                self._convolutions[dtype] += flops
         elif is_heavy(name) and not _is_view(function, inputs, results):
             self._without_formula[name] += 1
         node = self._torch._C._current_autograd_node()
@@ -162,6 +167,7 @@ class OperatorProbe:
                 queries=max(chain.queries for chain in chains),
                 keys=max(chain.keys for chain in chains),
                 seconds=sum(chain.seconds for chain in chains),
+                elements=sum(chain.elements for chain in chains),
             )
             for number, chains in by_line.items()
         ]

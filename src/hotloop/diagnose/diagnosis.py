@@ -1,0 +1,70 @@
+"""What limits a job: every rule asked, what overlaps told apart, and the rest ranked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hotloop.diagnose.base import Case, Effort, Finding
+from hotloop.diagnose.checklist import Point, checklist
+from hotloop.diagnose.numbers import Numbers, numbers
+from hotloop.diagnose.registry import RULES
+
+WEIGHTS = {Effort.SETTING: 1.0, Effort.LINES: 0.95, Effort.REWRITE: 0.85}
+"""Of two that could win about as much, the one that is done sooner stands first."""
+
+EXPLAINED_BY = {
+    "launch_bound": ("python_loop", "microbatches", "optimizer_bound", "tiny_batch"),
+    "tiny_batch": ("python_loop", "microbatches", "optimizer_bound"),
+    "evaluation": ("evaluation_with_gradients",),
+    "too_few_threads": ("waiting_for_data",),
+}
+"""Who says the same more exactly. The general one is left out where such a one costs as much."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    verdict: str
+    """One sentence."""
+    findings: tuple[Finding, ...]
+    """Limits first, by what could be won; then remarks."""
+    checklist: tuple[Point, ...]
+    numbers: Numbers
+
+
+def diagnose(case: Case) -> Diagnosis:
+    found = [finding for rule in RULES if (finding := rule(case)) is not None]
+    ranked = tuple(sorted(unexplained(found), key=_order))
+    return Diagnosis(
+        verdict=_verdict(case, ranked),
+        findings=ranked,
+        checklist=checklist(case, ranked),
+        numbers=numbers(case),
+    )
+
+
+def unexplained(found: list[Finding]) -> list[Finding]:
+    """Without those that only repeat, in general, what another says exactly."""
+    shares = {finding.rule: finding.share for finding in found}
+    return [
+        finding
+        for finding in found
+        if not any(
+            shares.get(other, 0.0) >= finding.share / 2
+            for other in EXPLAINED_BY.get(finding.rule, ())
+        )
+    ]
+
+
+def _order(finding: Finding) -> tuple[bool, float]:
+    return not finding.is_limit, -finding.share * WEIGHTS[finding.effort]
+
+
+def _verdict(case: Case, findings: tuple[Finding, ...]) -> str:
+    if findings and findings[0].is_limit:
+        first = findings[0]
+        return f"{first.title}: without that the job would be {first.gain:.1f}× as fast."
+    roof = next((finding for finding in findings if finding.rule == "at_the_roof"), None)
+    if roof is not None:
+        return f"{roof.title}."
+    computing = case.share("forward", "backward", "optimizer")
+    return f"Nothing stands out: {computing:.0%} of a step is the training itself."
