@@ -1,7 +1,7 @@
 # mypy: ignore-errors
 """Train a classifier and keep its latest state on disk.
 
-Planted: model and optimizer are saved every fourth step. `--fixed` saves every 400 steps.
+Planted: model and optimizer are saved every other step. `--fixed` saves every 400 steps.
 """
 
 import argparse
@@ -20,10 +20,10 @@ def save(model, optimizer, step, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=20_000)
-    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--fixed", action="store_true")
     args = parser.parse_args()
-    save_every = 400 if args.fixed else 4
+    save_every = 400 if args.fixed else 2
 
     torch.manual_seed(0)
     device = "cuda" if torch.cuda.is_available() else "cpu"

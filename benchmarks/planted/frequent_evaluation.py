@@ -34,8 +34,8 @@ def main():
         nn.Linear(512, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10)
     ).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    inputs = torch.randn(12_288, 512, device=device)
-    labels = torch.randint(10, (12_288,), device=device)
+    inputs = torch.randn(10_240, 512, device=device)
+    labels = torch.randint(10, (10_240,), device=device)
     for step in range(1, args.steps + 1):
         chosen = torch.randint(4096, (args.batch_size,), device=device)
         loss = nn.functional.cross_entropy(model(inputs[chosen]), labels[chosen])

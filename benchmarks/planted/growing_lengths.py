@@ -42,7 +42,7 @@ def main():
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
     words = torch.randint(1000, (args.batch_size, 10_000), device=device)
     for step in range(args.steps):
-        length = 33 + step // 4
+        length = 33 + step // 8
         x, y = words[:, :length], words[:, 1 : length + 1]
         logits = model(x)  # planted
         loss = nn.functional.cross_entropy(logits.flatten(0, 1), y.flatten())

@@ -1,7 +1,7 @@
 # mypy: ignore-errors
 """Train a classifier on batches that are worked off in parts, as if memory were short.
 
-Planted: a batch of 64 is accumulated sample by sample, although it would fit at once. `--fixed`
+Planted: a batch of 16 is accumulated sample by sample, although it would fit at once. `--fixed`
 takes it at once.
 """
 
@@ -14,7 +14,7 @@ from torch import nn
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=20_000)
-    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--fixed", action="store_true")
     args = parser.parse_args()
     micro_batch = args.batch_size if args.fixed else 1

@@ -16,7 +16,7 @@ SIZE = 96
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=20_000)
-    parser.add_argument("--batch-size", type=int, default=48)
+    parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--fixed", action="store_true")
     args = parser.parse_args()
 

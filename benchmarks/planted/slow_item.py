@@ -1,7 +1,7 @@
 # mypy: ignore-errors
 """Classify clips cut from recordings, by their spectra.
 
-Planted: one recording in sixty-four is very long, its whole spectrogram is computed before a clip
+Planted: one recording in 128 is very long, its whole spectrogram is computed before a clip
 is cut from it, and everybody waits for that batch. `--fixed` cuts the clip first.
 """
 
@@ -14,7 +14,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 WINDOW, FRAMES, CLASSES = 256, 16, 8
-SHORT, LONG = WINDOW * 24, WINDOW * 6_000
+SHORT, LONG = WINDOW * 24, WINDOW * 24_000
 
 
 def spectrogram(sound):
@@ -27,7 +27,7 @@ class Clips(Dataset):
         generator = torch.Generator().manual_seed(0)
         self.labels = torch.randint(CLASSES, (count,), generator=generator)
         self.noise = torch.randn(LONG, generator=generator)
-        self.lengths = [LONG if i % 64 == 0 else SHORT for i in range(count)]
+        self.lengths = [LONG if i % 128 == 0 else SHORT for i in range(count)]
         self.cut_first = cut_first
 
     def __len__(self):

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-CHANNELS, LENGTH, CLASSES = 4, 128, 5
+CHANNELS, LENGTH, CLASSES = 4, 256, 5
 
 
 def record(rng):
@@ -51,7 +51,7 @@ def forever(loader):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=20_000)
-    parser.add_argument("--batch-size", type=int, default=96)
+    parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--fixed", action="store_true")
     args = parser.parse_args()
 

@@ -55,7 +55,7 @@ def main():
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        if step % 5 == 0:
+        if step % 4 == 0:
             gradients = torch.no_grad() if args.fixed else contextlib.nullcontext()
             found = validate(model, inputs[512:], labels[512:], gradients)
             print(f"step {step} validation loss {found:.4f}", flush=True)
