@@ -12,10 +12,11 @@ import os
 from dataclasses import asdict
 from operator import getitem
 from pathlib import Path
-from time import monotonic, perf_counter, thread_time
+from time import monotonic, perf_counter
 from typing import Any
 
 from hotloop.inspection import Frame, LoaderLook, Samples
+from hotloop.runtime.look.occupation import Occupation
 from hotloop.runtime.look.sampler import Sampler
 from hotloop.runtime.patches import Patches
 
@@ -28,6 +29,7 @@ class LoaderProbe:
         self._torch = torch
         self._folder = folder
         self._pid = os.getpid()
+        self._occupation = Occupation()
         self._look = LoaderLook(worker=None)
         self._sampler: Sampler | None = None
         """Of a worker."""
@@ -78,11 +80,11 @@ class LoaderProbe:
 
     def _timed(self, get: Any, *args: Any) -> Any:
         self._enter_worker()
-        began, busy = perf_counter(), thread_time()
+        began, busy = perf_counter(), self._occupation.seconds()
         item = get(*args)
         if len(self._look.item_seconds) < MOST_ITEMS:
             self._look.item_seconds.append(perf_counter() - began)
-            self._look.item_cpu_seconds.append(thread_time() - busy)
+            self._look.item_cpu_seconds.append(self._occupation.seconds() - busy)
         return item
 
     def _batch(self, fetcher: Any, items: list[Any]) -> Any:
@@ -100,6 +102,7 @@ class LoaderProbe:
         if os.getpid() == self._pid:
             return
         self._pid = os.getpid()
+        self._occupation = Occupation()
         info = self._torch.utils.data.get_worker_info()
         self._look = LoaderLook(worker=info.id if info else -1)
         self._sampler = Sampler()
