@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 from hotloop.diagnose.base import Case
 from hotloop.diagnose.sightings import Sighting
+from hotloop.diagnose.steady import steady_spans, steady_steps
 from hotloop.inspection import OperatorLine
+from hotloop.measurement import Kind
 
 MANY = 500
-"""Operators that a line queues in a step. A line of a model's layer that stands for fifty layers
+"""Operators that a line queues in a pass. A line of a model's layer that stands for fifty layers
 queues some hundreds, and is no loop that anybody could leave out."""
 SMALL = 16_384
 """Elements. An operator on fewer takes about as long as one on a single number."""
@@ -20,11 +22,14 @@ def loops(case: Case) -> list[OperatorLine]:
     operators = case.inspection.operators if case.inspection else None
     if operators is None or not operators.steps:
         return []
+    # A line that runs once in each of many passes is no loop: the passes are.
+    backward = len(steady_spans(case, Kind.BACKWARD_BEGIN))
+    once = max(backward / max(len(steady_steps(case)), 1), 1.0)
     found = [
         line
         for line in operators.lines
         if line.phase != "optimizer"
-        and line.operators >= MANY * operators.steps
+        and line.operators >= MANY * operators.steps * once
         and line.median_elements <= SMALL
     ]
     return sorted(found, key=lambda line: -line.operators)

@@ -7,6 +7,7 @@ import pytest
 from hotloop.diagnose.base import Case
 from hotloop.diagnose.rules.python_loop import python_loop
 from hotloop.inspection import Frame, Inspection, Operators
+from tests.builders import Log
 from tests.diagnose import gpu_making
 from tests.diagnose.making import MAIN, case, operator_line, operators, samples, users
 
@@ -51,6 +52,17 @@ def test_operators_are_counted_by_the_step() -> None:
     assert python_loop(job(operators(operator_line(LOOP, 600), steps=2))) is None
 
 
+def test_many_passes_a_step_are_no_loop() -> None:
+    log = Log()
+    for _ in range(20):
+        for _ in range(8):
+            log.forward(2, 1).backward(2)
+        log.optimizer(1)
+    counted = operators(operator_line(LOOP, 960))
+    seen = samples((1, 5, [MAIN, LOOP]))
+    assert python_loop(case(log, Inspection(samples=seen, operators=counted), loaders=[])) is None
+
+
 def test_a_loop_that_takes_no_time() -> None:
     counted = operators(operator_line(LOOP, 3000, differentiated=0, backward_seconds=0.0))
     quick = samples((25, 5, [MAIN, LAYER]))
@@ -75,7 +87,7 @@ def test_what_a_gpu_has_to_do_besides_cannot_be_won() -> None:
     def body(scene: gpu_making.Scene) -> object:
         scene.log.data(0.01, 8)
         scene.train(lambda: [scene.run(gpu_making.ADD, 0.002, 0.01) for _ in range(600)])
-        scene.train(lambda: scene.run(gpu_making.PRODUCT, 6.0))
+        scene.run(gpu_making.PRODUCT, 6.0)
         return scene.step().wait()
 
     made = gpu_making.case(body)

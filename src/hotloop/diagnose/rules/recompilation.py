@@ -80,7 +80,9 @@ def _most_breaks(case: Case) -> tuple[str, ...]:
 def _places(case: Case, compiled: list[Compilation]) -> tuple[Frame, ...]:
     called = [line for line, _ in seconds_by_line(sightings(case), _is_compiling)]
     made = dearest(
-        (Frame(one.file, one.line, one.function, is_users=True), one.seconds) for one in compiled
+        (Frame(one.file, one.line, one.function, is_users=True), one.seconds)
+        for one in compiled
+        if one.file
     )
     return distinct([*called[:2], *made])
 
