@@ -9,6 +9,7 @@ from pathlib import Path
 from hotloop import machine, study
 from hotloop.diagnose.case import case_of
 from hotloop.diagnose.diagnosis import diagnose
+from hotloop.diagnose.footprint import WORLD_AVERAGE
 from hotloop.figures import figures
 from hotloop.job import ScriptJob
 from hotloop.plan import Plan
@@ -62,7 +63,12 @@ def look(
     return record
 
 
-def diagnosed(record: Study, roof: Callable[[], Roof | None], folder: Path) -> Study:
+def diagnosed(
+    record: Study,
+    roof: Callable[[], Roof | None],
+    folder: Path,
+    grams_per_kwh: float = WORLD_AVERAGE,
+) -> Study:
     """With what limits the job, as far as its trials show it. The roof is asked for last."""
     timed = record.trials[0]
     found = figures(timed.measurement) if timed.measurement else None
@@ -72,7 +78,7 @@ def diagnosed(record: Study, roof: Callable[[], Roof | None], folder: Path) -> S
     case = case_of(
         timed.measurement, found, record.machine, looked_into(record), record.roof, timed.power
     )
-    record = replace(record, diagnosis=diagnose(case))
+    record = replace(record, diagnosis=diagnose(case, grams_per_kwh))
     study.save(record, folder)
     return record
 

@@ -1,29 +1,28 @@
-"""`hotloop profile`: how fast a script is and where each step's time goes."""
+"""`hotloop profile`: how fast a script is, where each step's time goes and what limits it."""
 
 from __future__ import annotations
 
 import argparse
 
-from hotloop.cli import common, deeper
+from hotloop.cli import common, deeper, diagnosing
 from hotloop.cli import job as job_words
 
 TYPE_CHECKING = False  # see main
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hotloop.cli.live import Live
     from hotloop.figures import Figures
     from hotloop.job import ScriptJob
     from hotloop.measurement import Measurement
-    from hotloop.roof import Roof
     from hotloop.study import Study
     from hotloop.trial.trial import Trial
 
-SUMMARY = "measure a script: how fast it is and where each step's time goes"
+SUMMARY = "measure a script: how fast it is, where each step's time goes and what limits it"
 USAGE = "hotloop profile [options] (SCRIPT | -m MODULE) [ARGS…]"
 DESCRIPTION = """\
 Runs a training script for a short while, unmodified, in a process of its own, and says how fast it
-is, where each step's time goes and how much memory it takes. What the script saves, renames or
+is, where each step's time goes and how much memory it takes. A second short run looks for what
+limits it, by file and line, and says what could be won. What the script saves, renames or
 deletes meanwhile happens in scratch space: your files stay as they are.
 """
 
@@ -33,11 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--steps", type=common.positive, metavar="N", help="measure N steps (default: enough)"
     )
     parser.add_argument("--plan", metavar="FILE", help="measure it under this hotloop.json")
-    parser.add_argument(
-        "--no-look",
-        action="store_true",
-        help="only time it: no second run that looks for what limits it",
-    )
+    diagnosing.add_arguments(parser)
     deeper.add_argument(parser)
     common.add_trial_arguments(parser)
     job_words.add_arguments(parser)
@@ -53,7 +48,7 @@ def _profile(arguments: argparse.Namespace, received: list[int]) -> int:
     from hotloop import plan, study
     from hotloop.cli import signals
     from hotloop.cli.live import Live
-    from hotloop.profile import diagnosed, look, profile
+    from hotloop.profile import profile
     from hotloop.trial.launch import ProcessLauncher
     from hotloop.trial.spec import StopRule
 
@@ -67,35 +62,12 @@ def _profile(arguments: argparse.Namespace, received: list[int]) -> int:
         watcher = signals.heeded(received, live)
         launcher = ProcessLauncher()
         record = profile(job, chosen, stop, arguments.timeout, folder, launcher, watcher)
-        if not received and not arguments.no_look:
-            live.say("looking into it")
-            record = look(record, job, arguments.timeout, folder, launcher, watcher)
+        record = diagnosing.run(record, arguments, folder, launcher, watcher, live, received)
         if not received:
             record = deeper.run(record, arguments, folder, launcher, watcher, live)
-        if not received:
-            record = diagnosed(record, lambda: _roof(arguments, job, live, received), folder)
     if received:
         return common.interrupted(received, f" What was seen so far is in {folder}.")
     return _show(record, job, folder, arguments.json)
-
-
-def _roof(
-    arguments: argparse.Namespace, job: ScriptJob, live: Live, received: list[int]
-) -> Roof | None:
-    """What this machine can do, from the cache or measured now."""
-    from hotloop import roofs
-
-    if arguments.no_look:
-        return None
-
-    def heed() -> None:
-        if received:
-            raise KeyboardInterrupt
-
-    try:
-        return roofs.of(job.python, watch=heed, begins=lambda: live.say("measuring the machine"))
-    except KeyboardInterrupt:
-        return None
 
 
 def _show(record: Study, job: ScriptJob, folder: Path, as_json: bool) -> int:
@@ -140,7 +112,7 @@ def _show_screen(
     from hotloop.report.profile_rows import rows
     from hotloop.suggest import suggestions
 
-    diagnosis = record.diagnosis
+    diagnosis, on_gpu = record.diagnosis, measurement.software.device != "cpu"
     # Findings name what addresses them; without them there is only what could help in general.
     worth = () if diagnosis else suggestions(measurement, found, record.machine.cores)
     show_profile(
@@ -150,5 +122,5 @@ def _show_screen(
         rows(measurement, found, trial.shielding, trial.receipts, worth),
         common.short(folder / "study.json"),
         f"hotloop optimize {common.command(job)}",
-        diagnosis_rows.rows(diagnosis, job.cwd) if diagnosis else None,
+        diagnosis_rows.rows(diagnosis, job.cwd, on_gpu) if diagnosis else None,
     )

@@ -53,7 +53,8 @@ def show_profile(
         _bar(console, "spans on the GPU's own clock", found.gpu_phases)
     if diagnosis is not None:
         show_diagnosis(console, diagnosis)
-    for label, text in (*found.facts, *_already(found)):
+    measured = diagnosis.numbers if diagnosis is not None else ()
+    for label, text in (*measured, *found.facts, *_already(found)):
         _fact(console, label, text)
     _print(console, Text())
     _fact(console, "study", study)

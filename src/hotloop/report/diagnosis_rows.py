@@ -9,6 +9,7 @@ from typing import Any
 from hotloop.diagnose.base import Finding
 from hotloop.diagnose.diagnosis import Diagnosis
 from hotloop.inspection import Frame
+from hotloop.report.number_rows import number_rows
 
 MOST_FINDINGS = 4
 MOST_EVIDENCE = 3
@@ -36,9 +37,11 @@ class DiagnosisRows:
     """Findings that are not shown."""
     checklist: tuple[tuple[str, str, str], ...]
     """Status, name and evidence."""
+    numbers: tuple[tuple[str, str], ...] = ()
+    """Label and text."""
 
 
-def rows(diagnosis: Diagnosis, folder: str = "") -> DiagnosisRows:
+def rows(diagnosis: Diagnosis, folder: str = "", on_gpu: bool = False) -> DiagnosisRows:
     """`folder`: where the job runs; files inside it are shown without it."""
     limits = [finding for finding in diagnosis.findings if finding.is_limit]
     remarks = [finding for finding in diagnosis.findings if not finding.is_limit]
@@ -50,6 +53,7 @@ def rows(diagnosis: Diagnosis, folder: str = "") -> DiagnosisRows:
         checklist=tuple(
             (point.status, point.name, point.evidence) for point in diagnosis.checklist
         ),
+        numbers=number_rows(diagnosis.numbers, on_gpu),
     )
 
 
