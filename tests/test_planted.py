@@ -16,10 +16,12 @@ import pytest
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 RULES = Path(__file__).parents[1] / "src" / "hotloop" / "diagnose" / "rules"
 
-# Importing torch takes longer than two steps do, so all scripts run in forks of one process.
+# Importing torch takes longer than two steps do, so all scripts run in forks of one process. An
+# optimizer imports torch._dynamo. Threads of OpenMP wait for each other where cores are busy.
 RUNS_ALL = """
 import os, runpy, sys, traceback
-import torch
+os.environ["OMP_NUM_THREADS"] = "1"
+import torch, torch._dynamo
 
 def run(words):
     sys.argv, sys.path[0] = words, os.path.dirname(words[0])
