@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import marshal
 import os
+import sys
+import threading
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -18,6 +20,9 @@ from hotloop.runtime.look.frames import Frames
 from hotloop.runtime.tracebacks import OURS
 
 FILE = "python.pstats"
+MIXED = (
+    "The function table counts other threads too: since Python 3.12 its profiler sees all of them."
+)
 
 Function = tuple[str, int, str]
 Times = tuple[int, int, float, float]
@@ -30,12 +35,14 @@ class FunctionTurn(Turn):
     what = "function table"
     _profiler: Any = None
     _is_on = False
+    _others = 0
     _table: FunctionTable | None = None
 
     def begin(self) -> None:
         from _lsprof import Profiler
 
         self._profiler = Profiler()
+        self._others = threading.active_count() - 1
         os.register_at_fork(after_in_child=self._disable)
         self._began = perf_counter()
         self._is_on = True
@@ -59,7 +66,13 @@ class FunctionTurn(Turn):
     def told(self, report: DepthReport) -> DepthReport:
         if self._table is None:
             return report
-        return replace(report, functions=self._table, files=[*report.files, FILE])
+        mixed = [MIXED] if self._others and sys.version_info >= (3, 12) else []
+        return replace(
+            report,
+            functions=self._table,
+            files=[*report.files, FILE],
+            problems=[*report.problems, *mixed],
+        )
 
 
 def rows(stats: Stats, frames: Frames) -> list[FunctionRow]:

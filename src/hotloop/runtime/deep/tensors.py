@@ -47,6 +47,8 @@ class TensorTurn(Turn):
         self._is_compiled = "torch._dynamo" in sys.modules
         if self._is_compiled:  # inside compiled code no operator is seen
             self._torch.compiler.set_stance("force_eager")
+        else:
+            import torch._dynamo  # which the first operator would import, far away from here
         self._mode = _mode(self._see)
         self._mode.__enter__()
 
