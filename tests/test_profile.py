@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from hotloop import codec
+from hotloop.inspection import Inspection
 from hotloop.plan import Plan
-from hotloop.profile import profile
+from hotloop.profile import diagnosed, look, looked_into, profile
+from hotloop.roof import Roof
 from hotloop.study import Study
 from hotloop.trial.fake import FakeLauncher
 from hotloop.trial.launch import Glimpse, Order, Watcher
@@ -58,3 +60,42 @@ def test_a_trial_that_did_not_complete_is_recorded_too(state: State, tmp_path: P
     record = profile(job(), Plan(), StopRule(), 90.0, tmp_path, FakeLauncher([ended]), Watching())
     assert record.trials[0].state is state
     assert saved(tmp_path) == record
+
+
+class TestLookingIntoIt:
+    LOOKED = trial(inspection=Inspection(steps=4))
+
+    def test_one_more_trial_of_what_was_timed(self, tmp_path: Path) -> None:
+        launcher = FakeLauncher([trial(), self.LOOKED])
+        record = profile(job(), Plan(), StopRule(), 90.0, tmp_path, launcher, Watching())
+        record = look(record, job(), 60.0, tmp_path, launcher, Watching())
+        order = launcher.orders[1]
+        assert (order.number, order.purpose, order.limit_seconds) == (2, "look", 60.0)
+        assert order.look is not None and order.look.folder == str(tmp_path / "trial-2")
+        assert looked_into(record) == record.trials[1]
+        assert saved(tmp_path) == record
+
+    def test_what_was_not_timed_is_not_looked_into(self, tmp_path: Path) -> None:
+        ended = trial(state=State.CRASHED, reason="It ended.")
+        launcher = FakeLauncher([ended])
+        record = profile(job(), Plan(), StopRule(), 90.0, tmp_path, launcher, Watching())
+        assert look(record, job(), 60.0, tmp_path, launcher, Watching()) == record
+
+    def test_a_diagnosis_is_kept_with_the_roof_it_was_read_against(self, tmp_path: Path) -> None:
+        launcher = FakeLauncher([trial(), self.LOOKED])
+        record = profile(job(), Plan(), StopRule(), 90.0, tmp_path, launcher, Watching())
+        record = look(record, job(), 60.0, tmp_path, launcher, Watching())
+        roof = Roof(threads=2)
+        record = diagnosed(record, lambda: roof, tmp_path)
+        assert record.roof == roof
+        assert record.diagnosis is not None and record.diagnosis.verdict
+        assert len(record.diagnosis.checklist) == 9
+        assert saved(tmp_path) == record
+
+    def test_without_a_look_and_a_roof_there_is_still_a_verdict(self, tmp_path: Path) -> None:
+        launcher = FakeLauncher([trial(), trial(state=State.CRASHED, reason="No.")])
+        record = profile(job(), Plan(), StopRule(), 90.0, tmp_path, launcher, Watching())
+        record = look(record, job(), 60.0, tmp_path, launcher, Watching())
+        record = diagnosed(record, lambda: None, tmp_path)
+        assert looked_into(record) is None
+        assert record.diagnosis is not None and record.diagnosis.verdict

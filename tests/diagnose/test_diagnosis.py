@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hotloop.diagnose import diagnosis
+from hotloop.diagnose.base import Case, Effort, Finding
+from hotloop.diagnose.diagnosis import EXPLAINED_BY, diagnose, unexplained
+from hotloop.diagnose.registry import RULES
+from hotloop.levers.registry import LEVERS
+from tests.diagnose.making import case
+
+
+def finding(rule: str, share: float, **changes: object) -> Finding:
+    made = Finding(rule, f"It is {rule}", share, "Do something.", Effort.LINES)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
+    """What the rules find."""
+    findings: list[Finding] = []
+
+    def rules(number: int) -> object:
+        return lambda case: findings[number] if number < len(findings) else None
+
+    monkeypatch.setattr(diagnosis, "RULES", tuple(rules(number) for number in range(5)))
+    return findings
+
+
+def ranked(found: list[Finding], *findings: Finding) -> list[str]:
+    found[:] = findings
+    return [one.rule for one in diagnose(case()).findings]
+
+
+class TestRanking:
+    def test_by_what_could_be_won(self, found: list[Finding]) -> None:
+        assert ranked(found, finding("a", 0.2), finding("b", 0.4)) == ["b", "a"]
+
+    def test_of_two_about_as_good_the_quicker_first(self, found: list[Finding]) -> None:
+        dear = finding("a", 0.31, effort=Effort.REWRITE)
+        assert ranked(found, dear, finding("b", 0.3, effort=Effort.SETTING)) == ["b", "a"]
+        much = finding("a", 0.6, effort=Effort.REWRITE)
+        assert ranked(found, finding("b", 0.3, effort=Effort.SETTING), much) == ["a", "b"]
+
+    def test_remarks_come_last(self, found: list[Finding]) -> None:
+        remark = finding("a", 0.9, is_limit=False)
+        assert ranked(found, remark, finding("b", 0.1)) == ["b", "a"]
+
+
+class TestOverlap:
+    def test_the_general_one_is_left_out(self) -> None:
+        exact, general = finding("python_loop", 0.4), finding("launch_bound", 0.5)
+        assert unexplained([general, exact]) == [exact]
+
+    def test_unless_it_is_about_much_more(self) -> None:
+        exact, general = finding("python_loop", 0.1), finding("launch_bound", 0.5)
+        assert unexplained([general, exact]) == [general, exact]
+
+    def test_it_speaks_of_rules_that_there_are(self) -> None:
+        names = {rule.__name__ for rule in RULES}
+        assert {*EXPLAINED_BY} | {
+            one for others in EXPLAINED_BY.values() for one in others
+        } <= names
+
+
+class TestVerdict:
+    def test_the_first_limit(self, found: list[Finding]) -> None:
+        found.append(finding("a", 0.5, title="Half of a step does nothing"))
+        said = "Half of a step does nothing: without that the job would be 2.0× as fast."
+        assert diagnose(case()).verdict == said
+
+    def test_at_the_roof(self, found: list[Finding]) -> None:
+        found.append(finding("at_the_roof", 0.0, title="It runs at 91%", is_limit=False))
+        assert diagnose(case()).verdict == "It runs at 91%."
+
+    def test_nothing_stands_out(self, found: list[Finding]) -> None:
+        assert "Nothing stands out: " in diagnose(case()).verdict
+
+
+class TestTheRegistry:
+    def test_every_rules_file_is_listed_once(self) -> None:
+        folder = Path(diagnosis.__file__).parent / "rules"
+        files = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+        assert sorted(rule.__name__ for rule in RULES) == sorted(files)
+
+    @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+    def test_a_rule_has_a_test_and_a_reason(self, rule: object) -> None:
+        name = rule.__name__  # type: ignore[attr-defined]
+        tests = Path(__file__).parent / "rules" / f"test_{name}.py"
+        assert f"def {name}(" in (Path(diagnosis.__file__).parent / f"rules/{name}.py").read_text()
+        assert tests.is_file() and "def test_" in tests.read_text()
+
+    @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+    def test_a_rule_names_optimisations_that_there_are(self, rule: object) -> None:
+        name = rule.__name__  # type: ignore[attr-defined]
+        source = (Path(diagnosis.__file__).parent / f"rules/{name}.py").read_text()
+        named = [part for part in source.split('"') if part in LEVERS]
+        assert "levers=" not in source or named or "levers=()" in source
+
+    @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+    def test_a_job_that_was_only_timed_confuses_no_rule(self, rule: object) -> None:
+        bare: Case = replace(case(), inspection=None, looked=None, roof=None, power=None)
+        found = rule(bare)  # type: ignore[operator]
+        assert found is None or 0 <= found.share < 1
+
+
+def test_a_gain_follows_from_a_share() -> None:
+    assert finding("a", 0.5).gain == pytest.approx(2.0)
+    assert finding("a", 0.0).gain == 1.0
+    assert finding("a", 1.0).gain <= 100.0
