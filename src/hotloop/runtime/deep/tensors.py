@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import sys
 from collections import defaultdict
 from dataclasses import dataclass, replace
@@ -48,7 +49,8 @@ class TensorTurn(Turn):
         if self._is_compiled:  # inside compiled code no operator is seen
             self._torch.compiler.set_stance("force_eager")
         else:
-            import torch._dynamo  # which the first operator would import, far away from here
+            # The first operator would import it, far away from here.
+            importlib.import_module("torch._dynamo")
         self._mode = _mode(self._see)
         self._mode.__enter__()
 
