@@ -49,7 +49,12 @@ def test_a_worker_waits_or_works() -> None:
     queue = library("multiprocessing/queues.py", "Queue.get")
     assert is_idle(seen("", 1, MAIN, NEXT, LOOP, queue))
     assert not is_idle(seen("", 1, MAIN, NEXT, LOOP, ITEM, queue))
-    assert not is_idle(seen("", 1, MAIN, NEXT, LOOP))
+    assert not is_idle(seen("", 1, MAIN))
+
+
+def test_what_looking_takes_of_a_worker_is_no_loading() -> None:
+    assert is_idle(seen("", 1, MAIN, NEXT, LOOP))
+    assert is_idle(seen("", 1, MAIN, NEXT, LOOP, library("python3.11/dataclasses.py", "asdict")))
 
 
 def test_a_line_is_shown_once_and_not_too_many_are() -> None:

@@ -12,6 +12,7 @@ from hotloop.timeline import Phase
 LOADING = "torch/utils/data/"
 """In the path of the files that stand between the script's loop and its dataset."""
 WORKER = "_worker_loop"
+NO_LOADING = ("multiprocessing/queues.py", "/dataclasses.py", "/json/__init__.py", "/pathlib.py")
 MOST_PLACES = 4
 TRAINING = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER)
 COMMON = 0.9
@@ -80,12 +81,14 @@ def _loop(seen: list[Sighting]) -> _Function | None:
 
 
 def is_idle(sighting: Sighting) -> bool:
-    """A worker that waits to be told what to load next."""
+    """A worker that waits to be told what to load next, or writes down for us what it has seen.
+
+    Our own lines are on no stack: what they call comes right after the worker's loop, or nothing.
+    """
     stack = sighting.stack
     after = [i + 1 for i, frame in enumerate(stack) if frame.function == WORKER]
-    return any(
-        "multiprocessing/queues.py" in frame.file for i in after for frame in stack[i : i + 1]
-    )
+    called = stack[after[-1] :][:1] if after else stack[-1:]
+    return not called or called[0].file.endswith(NO_LOADING)
 
 
 def inside_the_loader(sighting: Sighting) -> tuple[Frame, ...]:
