@@ -7,8 +7,15 @@ from pathlib import Path
 
 import pytest
 
+import hotloop.optimize
 from hotloop import study
+from hotloop.diagnose.base import Effort, Finding
+from hotloop.diagnose.diagnosis import Diagnosis
+from hotloop.diagnose.numbers import Numbers
 from hotloop.errors import BudgetTooSmall, FailedInTraining
+from hotloop.inspection import Inspection
+from hotloop.measurement import Measurement
+from hotloop.roof import Roof
 from hotloop.study import Options
 from hotloop.trial.launch import Order
 from hotloop.trial.result import Failure
@@ -300,3 +307,74 @@ class TestBudget:
         assert all(
             order.limit_seconds <= most for order, most in zip(paper.orders, left, strict=True)
         )
+
+
+class TestLookingIntoIt:
+    OPTIONS = Options(only=("bf16", "loader_workers", "fused_optimizer"), look=True)
+
+    @staticmethod
+    def looked(order: Order, trial: Trial) -> Trial:
+        """The operators of a job that spends its time on many small updates."""
+        if order.look is None:
+            return trial
+        return replace(trial, inspection=Inspection(steps=4))
+
+    def test_comes_after_the_baseline_and_once(self, tmp_path: Path) -> None:
+        paper = PaperJob(gains(bf16=1.5), answer=self.looked)
+        record = search(paper, tmp_path, self.OPTIONS)
+        assert paper.purposes[:2] == ["baseline", "look"]
+        assert paper.purposes.count("look") == 1
+        assert record.diagnosis is not None and record.diagnosis.verdict
+        assert study.load(tmp_path / "study.json") == record
+
+    def test_what_a_finding_speaks_for_is_tried_first(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        slow = Finding(
+            "optimizer_bound",
+            "It is slow",
+            0.3,
+            "Fuse it.",
+            Effort.SETTING,
+            levers=("fused_optimizer",),
+        )
+        found_so = replace(diagnosis_of_nothing(), findings=(slow,))
+        monkeypatch.setattr(hotloop.optimize, "diagnose", lambda case: found_so)
+        paper = PaperJob(gains(bf16=1.5), answer=self.looked)
+        record = search(paper, tmp_path, self.OPTIONS)
+        assert paper.plans("screen")[0] == {"fused_optimizer"}
+        assert next((one.lever, one.predicted) for one in found(record).candidates) == (
+            "fused_optimizer",
+            0.3,
+        )
+
+    def test_is_left_out_where_there_is_no_time_for_it(self, tmp_path: Path) -> None:
+        paper = PaperJob(gains(bf16=1.5), answer=self.looked)
+        record = search(paper, tmp_path, replace(self.OPTIONS, budget=10 * SECONDS))
+        assert "look" not in paper.purposes
+        assert record.diagnosis is None
+
+    def test_one_that_fails_takes_nothing_from_the_search(self, tmp_path: Path) -> None:
+        def failing(order: Order, trial: Trial) -> Trial:
+            crashed = replace(trial, state=State.CRASHED, reason="No.", measurement=None)
+            return crashed if order.look is not None else trial
+
+        paper = PaperJob(gains(bf16=1.5), answer=failing)
+        plan = found(search(paper, tmp_path, self.OPTIONS)).plan
+        assert plan is not None and levers(plan) == {"bf16"}
+
+    def test_the_roof_is_asked_for_the_job_that_was_measured(self, tmp_path: Path) -> None:
+        asked: list[str] = []
+
+        def roof(measurement: Measurement) -> Roof:
+            asked.append(measurement.software.device)
+            return Roof(threads=2)
+
+        paper = PaperJob(gains(bf16=1.5), answer=self.looked)
+        record = search(paper, tmp_path, self.OPTIONS, roof=roof)
+        assert asked == [builders.GPU]
+        assert record.roof == Roof(threads=2)
+
+
+def diagnosis_of_nothing() -> Diagnosis:
+    return Diagnosis("Nothing stands out.", (), (), Numbers())

@@ -71,7 +71,7 @@ class TestLookingIntoIt:
         record = look(record, job(), 60.0, tmp_path, launcher, Watching())
         order = launcher.orders[1]
         assert (order.number, order.purpose, order.limit_seconds) == (2, "look", 60.0)
-        assert order.look is not None and order.look.folder == str(tmp_path / "trial-2")
+        assert order.look is not None and order.folder == tmp_path / "trial-2"
         assert looked_into(record) == record.trials[1]
         assert saved(tmp_path) == record
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from hotloop import machine, study
+from hotloop.diagnose.case import case_of
+from hotloop.diagnose.diagnosis import diagnose
 from hotloop.equivalence.judge import Equivalence
 from hotloop.errors import BudgetTooSmall, StudyMismatch
 from hotloop.figures import Figures
 from hotloop.job import ScriptJob
 from hotloop.measurement import Measurement
 from hotloop.plan import Plan
+from hotloop.roof import Roof
 from hotloop.search.climb import BudgetSpent, Candidate, climb
 from hotloop.search.proof import Proof, prove
 from hotloop.study import Found, Options, Study
@@ -26,6 +30,11 @@ from hotloop.workshop.soak import soak
 from hotloop.workshop.watching import Audience
 from hotloop.workshop.workshop import Granted, Workshop, score_of
 
+RoofOf = Callable[[Measurement], Roof | None]
+"""What the machine can do at most, for a job that was measured so."""
+
+LOOK_FROM = 20.0
+"""Times the first trial: with less time than that a search has none to spare for a diagnosis."""
 PATIENCE = 10.0
 """Times the first trial: after so long without any gain a job has nothing to win."""
 
@@ -39,6 +48,7 @@ def optimize(
     audience: Audience,
     dry_run: bool = False,
     earlier: Study | None = None,
+    roof: RoofOf = lambda measurement: None,
 ) -> Study:
     """The study as it stands at the end, also when nothing was won. Saved after every trial."""
     if earlier is not None and earlier.job_digest != job.digest():
@@ -51,7 +61,7 @@ def optimize(
     granted = Granted(limit_seconds, options.budget, options.steps)
     before = earlier.trials if earlier is not None else ()
     workshop = Workshop(job, record, granted, folder, launcher, audience, before)
-    return _Optimization(workshop, options, audience).run(dry_run)
+    return _Optimization(workshop, options, audience, roof).run(dry_run)
 
 
 class _NoPlan(Exception):
@@ -59,7 +69,10 @@ class _NoPlan(Exception):
 
 
 class _Optimization:
-    def __init__(self, workshop: Workshop, options: Options, audience: Audience) -> None:
+    def __init__(
+        self, workshop: Workshop, options: Options, audience: Audience, roof: RoofOf
+    ) -> None:
+        self._roof = roof
         self._workshop = workshop
         self._options = options
         self._audience = audience
@@ -68,6 +81,7 @@ class _Optimization:
 
     def run(self, dry_run: bool) -> Study:
         baseline, measurement, figures = self._measure_the_job()
+        self._diagnose(baseline, measurement, figures)
         candidates = self._choose_candidates(measurement, figures, baseline)
         if dry_run:
             return self._workshop.record
@@ -100,11 +114,25 @@ class _Optimization:
         self._workshop.measure_by(figures)
         return trial, measurement, figures
 
+    def _diagnose(self, baseline: Trial, measurement: Measurement, figures: Figures) -> None:
+        """What limits the job: one more trial, where there is time for a search afterwards."""
+        workshop = self._workshop
+        budget = workshop.budget
+        if not self._options.look or (budget and budget < LOOK_FROM * baseline.seconds):
+            return
+        looked = workshop.looked()
+        if looked.inspection is None:
+            return
+        roof = self._roof(measurement)
+        case = case_of(measurement, figures, workshop.record.machine, looked, roof, baseline.power)
+        workshop.diagnosed(diagnose(case), roof)
+
     def _choose_candidates(
         self, measurement: Measurement, figures: Figures, baseline: Trial
     ) -> tuple[Candidate, ...]:
         cores = self._workshop.record.machine.cores
-        candidates, refused = promising(measurement, figures, cores, self._options)
+        diagnosis = self._workshop.record.diagnosis
+        candidates, refused = promising(measurement, figures, cores, self._options, diagnosis)
         self._note(candidates=candidates, refused=refused)
         self._audience.planned(self._workshop.record, outlook(candidates, baseline.seconds))
         return candidates

@@ -18,9 +18,7 @@ from hotloop.study import Study
 from hotloop.trial.launch import Launcher, Order, Watcher
 from hotloop.trial.spec import Look, StopRule
 from hotloop.trial.trial import State, Trial
-
-LOOK = "look"
-"""The purpose of a trial that is looked into."""
+from hotloop.workshop.workshop import LOOK
 
 
 def profile(
@@ -55,9 +53,7 @@ def look(
         return record
     number = len(record.trials) + 1
     place = folder / f"trial-{number}"
-    order = Order(
-        number, job, timed.plan, StopRule(), limit_seconds, place, LOOK, look=Look(str(place))
-    )
+    order = Order(number, job, timed.plan, StopRule(), limit_seconds, place, LOOK, look=Look())
     record = record.with_trial(launcher.launch(order, watcher))
     study.save(record, folder)
     return record

@@ -38,6 +38,8 @@ class Options:
     """Measured steps a trial."""
     budget: float | None = None
     """Seconds that all trials together may take."""
+    look: bool = False
+    """Look into the job first, and try what its diagnosis speaks for before the rest."""
 
 
 @dataclass(frozen=True)

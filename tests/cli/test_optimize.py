@@ -45,6 +45,7 @@ class Search:
         audience: Audience,
         dry_run: bool = False,
         earlier: Study | None = None,
+        roof: object = None,
     ) -> Study:
         self.asked = {"job": job, "options": options, "limit": limit_seconds}
         self.asked |= {"folder": folder, "dry_run": dry_run, "earlier": earlier}
@@ -211,7 +212,7 @@ class TestOptions:
     def test_all_of_them_reach_the_search(self, project: Path, ending: Any) -> None:
         search = ending(lost())
         words = "--budget 10m --steps 30 --only bf16,tf32 --skip tf32 --effect same_math"
-        words += " --objective memory --timeout 90s --study kept"
+        words += " --objective memory --timeout 90s --study kept --no-look"
         assert run(*words.split(), *python("train.py", "--resume", "x")) == 0
         assert search.asked["options"] == Options(
             "memory", "same_math", ("bf16", "tf32"), ("tf32",), 30, 600.0
@@ -224,7 +225,7 @@ class TestOptions:
     def test_defaults(self, project: Path, ending: Any) -> None:
         search = ending(lost())
         assert run(*python("train.py")) == 0
-        assert search.asked["options"] == Options()
+        assert search.asked["options"] == Options(look=True)
         assert (search.asked["limit"], search.asked["dry_run"]) == (600.0, False)
 
     @pytest.mark.parametrize("option", ["--only", "--skip"])
@@ -319,8 +320,10 @@ class TestStopping:
         ending(won(), lambda: signal.raise_signal(signal.SIGINT))
         given = "--budget 90s --steps 5 --skip bf16 --effect same_math --objective memory"
         given += " --plan-out p.json --timeout 30s"
-        assert run(*given.split(), *python("train.py")) == 130
-        assert f" {given} --python " in capsys.readouterr().err
+        assert run(*given.split(), "--no-look", *python("train.py")) == 130
+        again = capsys.readouterr().err
+        assert f" {given} --python " in again
+        assert " --no-look train.py" in again
 
     def test_two_at_once_are_refused(self, project: Path, ending: Any) -> None:
         from hotloop import lock

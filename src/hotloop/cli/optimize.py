@@ -9,9 +9,12 @@ from hotloop.cli import job as job_words
 
 TYPE_CHECKING = False  # see main
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from hotloop.job import ScriptJob
+    from hotloop.measurement import Measurement
+    from hotloop.roof import Roof
     from hotloop.study import Options, Study
     from hotloop.workshop.watching import Outlook
 
@@ -54,6 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         default="hotloop.json",
         help="write the plan here (default: hotloop.json)",
+    )
+    add(
+        "--no-look",
+        action="store_true",
+        help="no run that looks for what limits the job, to try first what helps against that",
     )
     add("--quiet", action="store_true", help="say nothing until the end")
     common.add_trial_arguments(parser)
@@ -101,7 +109,9 @@ def _search(
     with LiveSearch(job.target, options, received, quiet, output, says_outlook=not dry) as live:
         record = common.until_stopped(
             received,
-            lambda: optimize(job, options, limit, folder, launcher, live, dry, earlier),
+            lambda: optimize(
+                job, options, limit, folder, launcher, live, dry, earlier, _roof_of(job, received)
+            ),
         )
     if record is None:
         again = resume.command(arguments, job, folder)
@@ -110,6 +120,26 @@ def _search(
     if dry:
         return _show_outlook(arguments, job, folder, record, live.outlook)
     return _show(arguments, job, folder, record)
+
+
+def _roof_of(job: ScriptJob, received: list[int]) -> Callable[[Measurement], Roof | None]:
+    """Measured where the job runs on a GPU; otherwise only if that was done before.
+
+    On a CPU it takes as long as a trial and says little that a search could use.
+    """
+    from hotloop import roofs
+    from hotloop.roof_process import Measured, in_a_process
+
+    def heed() -> None:
+        if received:
+            raise KeyboardInterrupt
+
+    def roof(measurement: Measurement) -> Roof | None:
+        if measurement.software.device != "cpu":
+            return roofs.of(job.python, measure=in_a_process, watch=heed)
+        return roofs.of(job.python, measure=lambda python, watch: Measured())
+
+    return roof
 
 
 def _options(arguments: argparse.Namespace) -> Options:
@@ -122,6 +152,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         skip=_names(arguments.skip, "--skip"),
         steps=arguments.steps,
         budget=arguments.budget,
+        look=not arguments.no_look,
     )
 
 

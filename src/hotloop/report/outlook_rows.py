@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hotloop.report import units
+from hotloop.search.climb import Candidate
 from hotloop.study import Study
 
 
@@ -23,12 +24,15 @@ def outlook_rows(study: Study, runs: tuple[int, int], seconds: tuple[float, floa
     refused = found.refused if found else ()
     return OutlookRows(
         sentence=f"About {_between(*runs)} runs of the script, {_times(*seconds)}.",
-        worth=tuple(
-            (one.lever, f"{units.percent(one.share)} of a step's time, at the very most")
-            for one in candidates
-        ),
+        worth=tuple((one.lever, _worth(one)) for one in candidates),
         refused=tuple((one.lever, one.reason) for one in refused if not one.tried),
     )
+
+
+def _worth(candidate: Candidate) -> str:
+    if candidate.predicted is not None:
+        return f"{units.percent(candidate.predicted)} of a step's time, by what was found"
+    return f"{units.percent(candidate.share)} of a step's time, at the very most"
 
 
 def _between(low: int, high: int) -> str:

@@ -69,6 +69,7 @@ def rows(study: Study) -> SearchRows:
         screened=any(SCREENED in row.step for row in ladder),
         tried=() if won else _tried(study, found.options.objective),
         facts=(
+            *((("limited by", study.diagnosis.verdict),) if study.diagnosis else ()),
             *_refused(found),
             *(equivalence_rows.facts(found.equivalence) if found.equivalence else ()),
             *_soaked(found.soaked),

@@ -58,6 +58,8 @@ class Telling:
         """Of the trial that comes next."""
         if purpose == "baseline":
             return NOTHING
+        if purpose == "look":
+            return "looked into: what limits it"
         if purpose == "screen":
             return self._added(plan)
         if purpose == "proof":

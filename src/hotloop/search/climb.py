@@ -28,6 +28,8 @@ class Candidate:
     """The most promising first."""
     share: float
     """Of a step's time: what it could win at the most, by what was measured."""
+    predicted: float | None = None
+    """What a finding that it addresses would win. None: no finding speaks for it."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +179,9 @@ class _Ascent:
 def _most_promising_first(candidates: Sequence[Candidate]) -> list[Candidate]:
     ranks = list(LEVERS)
     worth = [candidate for candidate in candidates if candidate.settings]
-    return sorted(worth, key=lambda one: (-one.share, ranks.index(one.lever)))
+    return sorted(
+        worth, key=lambda one: (-(one.predicted or 0.0), -one.share, ranks.index(one.lever))
+    )
 
 
 def _too_little(gain: float) -> str:

@@ -199,7 +199,7 @@ class _Run:
             protect=tuple(protect),
             exam=order.exam,
             soak=order.soak,
-            look=order.look,
+            look=replace(order.look, folder=str(order.folder)) if order.look else None,
             deep=order.deep,
         )
         codec.write(self._files["spec.json"], spec)

@@ -74,8 +74,8 @@ class Soak:
 class Look:
     """A trial that is looked into rather than timed: what is watched during how many steps."""
 
-    folder: str
-    """Where a loader's workers leave what they saw."""
+    folder: str = ""
+    """Where a loader's workers leave what they saw: the trial's own, which its launcher knows."""
     warm_up: int = 10
     steps: int = 20
     """Sampled, and for at least these seconds, unless `most_seconds` are over."""

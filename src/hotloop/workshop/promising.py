@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hotloop.diagnose import base
+from hotloop.diagnose.diagnosis import Diagnosis
 from hotloop.figures import Figures, training_loader
 from hotloop.levers.base import Effect, Seen
 from hotloop.levers.registry import LEVERS
@@ -15,9 +17,16 @@ HOW_FAR = list(Effect)
 
 
 def promising(
-    measurement: Measurement, figures: Figures, cores: int, options: Options
+    measurement: Measurement,
+    figures: Figures,
+    cores: int,
+    options: Options,
+    diagnosis: Diagnosis | None = None,
 ) -> tuple[tuple[Candidate, ...], tuple[Refused, ...]]:
     """The most promising first, and the others with the reason."""
+    predicted = predictions(diagnosis)
+    # Of a job that was looked into more is known than what a lever could win at the very most.
+    least = LEAST_SHARE if diagnosis is None else base.LEAST_SHARE
     seen = Seen(measurement, figures, training_loader(measurement), cores)
     candidates: list[Candidate] = []
     refused: list[Refused] = []
@@ -26,13 +35,24 @@ def promising(
         expected = lever.expected(seen)
         settings = () if reason or expected.reason else tuple(lever.settings(seen))
         reason = reason or expected.reason
-        if not reason and expected.share < LEAST_SHARE:
+        if not reason and name not in predicted and expected.share < least:
             reason = f"it could win {expected.share:.1%} of a step at the very most"
         if reason or not settings:
             refused.append(Refused(name, reason or "no setting of it is left to try", tried=False))
         else:
-            candidates.append(Candidate(name, settings, expected.share))
-    return tuple(sorted(candidates, key=lambda one: -one.share)), tuple(refused)
+            candidates.append(Candidate(name, settings, expected.share, predicted.get(name)))
+    first = sorted(candidates, key=lambda one: (-(one.predicted or 0.0), -one.share))
+    return tuple(first), tuple(refused)
+
+
+def predictions(diagnosis: Diagnosis | None) -> dict[str, float]:
+    """What each optimisation would win by the findings that it addresses: the largest of them."""
+    limits = [one for one in diagnosis.findings if one.is_limit] if diagnosis else []
+    return {
+        lever: max(one.share for one in limits if lever in one.levers)
+        for finding in limits
+        for lever in finding.levers
+    }
 
 
 def _out_of_bounds(name: str, effect: Effect, options: Options) -> str:

@@ -12,17 +12,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hotloop import study
+from hotloop.diagnose.diagnosis import Diagnosis
 from hotloop.figures import Figures, figures
 from hotloop.job import ScriptJob
 from hotloop.plan import Plan
+from hotloop.roof import Roof
 from hotloop.search.climb import BudgetSpent, Score
 from hotloop.study import Found, Study
 from hotloop.trial.launch import Launcher, Order
-from hotloop.trial.spec import Exam, Soak, StopRule
+from hotloop.trial.spec import Exam, Look, Soak, StopRule
 from hotloop.trial.trial import State, Trial
 from hotloop.workshop.watching import Audience
 
 BASELINE = "baseline"
+LOOK = "look"
 SECONDS = 3.0
 """Of measured steps: much less than it takes to start a process would not be worth starting it."""
 MOST_SECONDS = 40.0
@@ -102,6 +105,13 @@ class Workshop:
             self._screened[key] = score
         return score
 
+    def looked(self) -> Trial:
+        return self.run(Plan(), LOOK, self._stop, look=Look())
+
+    def diagnosed(self, diagnosis: Diagnosis, roof: Roof | None) -> None:
+        self.record = replace(self.record, diagnosis=diagnosis, roof=roof)
+        self._save()
+
     def soaked(self, plan: Plan, soak: Soak, purpose: str) -> Trial:
         return self.run(plan, purpose, self._stop, soak=soak)
 
@@ -117,10 +127,11 @@ class Workshop:
         stop: StopRule,
         exam: Exam | None = None,
         soak: Soak | None = None,
+        look: Look | None = None,
     ) -> Trial:
         trial = self._replayed(plan, purpose, exam)
         if trial is None:
-            trial = self._launched(plan, purpose, stop, exam, soak)
+            trial = self._launched(plan, purpose, stop, exam, soak, look)
         if trial.state is State.INTERRUPTED:
             raise KeyboardInterrupt
         self.record = self.record.with_trial(trial)
@@ -156,7 +167,13 @@ class Workshop:
         return trial.state is State.TIMED_OUT and trial.seconds < self._limit()
 
     def _launched(
-        self, plan: Plan, purpose: str, stop: StopRule, exam: Exam | None, soak: Soak | None
+        self,
+        plan: Plan,
+        purpose: str,
+        stop: StopRule,
+        exam: Exam | None,
+        soak: Soak | None,
+        look: Look | None,
     ) -> Trial:
         limit = self._limit()
         if self.record.trials and self._left() < self.record.trials[0].seconds:
@@ -166,7 +183,7 @@ class Workshop:
         number = len(self.record.trials) + 1
         folder = self._free_folder(number)
         self._audience.began(number, purpose, plan)
-        order = Order(number, self.job, plan, stop, limit, folder, purpose, exam, soak)
+        order = Order(number, self.job, plan, stop, limit, folder, purpose, exam, soak, look)
         return self._launcher.launch(order, self._audience.glimpsed)
 
     def _limit(self) -> float:
