@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import sys
 import tracemalloc
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from hotloop.runtime.deep import deepening
 from hotloop.runtime.deep.growth import GrowthTurn
 from tests.runtime.deep.conftest import Train
 
@@ -80,14 +77,3 @@ def test_a_slow_job_is_not_profiled_for_ever(train: Train, step: Step) -> None:
     job = train("torch", steps=50, most_seconds=0.0)
     job.until_seen(step)
     assert job.made < 12
-
-
-def test_what_lies_beside_the_script_is_not_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    before = [str(tmp_path), "", *sys.path]
-    monkeypatch.setattr(sys, "path", list(before))
-    with deepening._away_from_the_script():
-        assert not {"", str(tmp_path)} & set(sys.path)
-    assert sys.path == before

@@ -7,8 +7,6 @@ ended there would cut a function in two. So turns change with the first thing th
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -119,8 +117,7 @@ class Deepening:
             turn = self._waiting.pop(0)
             with self._noting(turn):
                 if turn.applies():
-                    with _away_from_the_script():
-                        turn.begin()
+                    turn.begin()
                     self._current = turn
                     self._since = self._steps, monotonic()
                     return True
@@ -128,27 +125,13 @@ class Deepening:
 
     def _end(self, turn: Turn) -> None:
         self._current = None
-        with self._noting(turn), _away_from_the_script():
+        with self._noting(turn):
             turn.end(self._steps - self._since[0])
 
     @contextmanager
     def _noting(self, turn: Turn) -> Iterator[None]:
         try:
             yield
-        except (Exception, SystemExit) as error:
+        except Exception as error:
             said = " ".join(str(error).split())[:300]
             self._problems.append(f"No {turn.what}: {type(error).__name__}: {said}")
-
-
-@contextmanager
-def _away_from_the_script() -> Iterator[None]:
-    """torch imports more of itself when it profiles, and with it Python's `profile`: whoever has a
-    profile.py beside the script must not find that it ran."""
-    main = getattr(sys.modules.get("__main__"), "__file__", None) or ""
-    beside = {"", os.getcwd(), os.path.dirname(os.path.abspath(main))}
-    path = list(sys.path)
-    sys.path[:] = [entry for entry in path if entry not in beside]
-    try:
-        yield
-    finally:
-        sys.path[:] = path

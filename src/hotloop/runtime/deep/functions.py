@@ -1,8 +1,4 @@
-"""Every function that the training thread calls during some steps, by Python's own profiler.
-
-`_lsprof` is what `cProfile` is written around. `cProfile` itself imports a module called `profile`,
-and a script may well have a `profile.py` of its own beside it.
-"""
+"""Every function that the training thread calls during some steps, by Python's own profiler."""
 
 from __future__ import annotations
 
@@ -39,20 +35,20 @@ class FunctionTurn(Turn):
     _table: FunctionTable | None = None
 
     def begin(self) -> None:
-        from _lsprof import Profiler
+        from cProfile import Profile
 
-        self._profiler = Profiler()
+        self._profiler = Profile()
         self._others = threading.active_count() - 1
         os.register_at_fork(after_in_child=self._disable)
         self._began = perf_counter()
         self._is_on = True
-        self._profiler.enable(subcalls=True, builtins=True)
+        self._profiler.enable()
 
     def end(self, steps: int) -> None:
         self._disable()
         seconds = perf_counter() - self._began
-        stats = without_ours(stats_of(self._profiler.getstats()))
-        self._profiler.clear()
+        self._profiler.create_stats()
+        stats = without_ours(self._profiler.stats)
         with (self._folder / FILE).open("wb") as file:
             marshal.dump(stats, file)
         self._table = FunctionTable(steps, seconds, rows(stats, Frames()))
@@ -90,31 +86,6 @@ def rows(stats: Stats, frames: Frames) -> list[FunctionRow]:
         for (file, line, name), (primitive, calls, own, cumulative, _) in stats.items()
     ]
     return sorted(made, key=lambda row: -row.own)
-
-
-def stats_of(entries: Any) -> Stats:
-    """As `cProfile.Profile.snapshot_stats` makes them."""
-    stats: Stats = {}
-    callers: dict[int, dict[Function, Times]] = {}
-    for entry in entries:
-        called = callers.setdefault(id(entry.code), {})
-        primitive = entry.callcount - entry.reccallcount
-        times = primitive, entry.callcount, entry.inlinetime, entry.totaltime
-        stats[label(entry.code)] = (*times, called)
-    for entry in entries:
-        for call in entry.calls or ():
-            primitive = call.callcount - call.reccallcount
-            times = primitive, call.callcount, call.inlinetime, call.totaltime
-            by = callers.setdefault(id(call.code), {})
-            known = by.get(label(entry.code), (0, 0, 0.0, 0.0))
-            by[label(entry.code)] = _sum(known, times)
-    return stats
-
-
-def label(code: Any) -> Function:
-    if isinstance(code, str):
-        return "~", 0, code
-    return code.co_filename, code.co_firstlineno, code.co_name
 
 
 def without_ours(stats: Stats) -> Stats:

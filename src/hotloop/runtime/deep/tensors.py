@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib
 import sys
 from collections import defaultdict
 from dataclasses import dataclass, replace
@@ -48,9 +47,6 @@ class TensorTurn(Turn):
         self._is_compiled = "torch._dynamo" in sys.modules
         if self._is_compiled:  # inside compiled code no operator is seen
             self._torch.compiler.set_stance("force_eager")
-        else:
-            # The first operator would import it, far away from here.
-            importlib.import_module("torch._dynamo")
         self._mode = _mode(self._see)
         self._mode.__enter__()
 
