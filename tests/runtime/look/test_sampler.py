@@ -4,6 +4,8 @@ import sys
 import threading
 import time
 
+import pytest
+
 from hotloop.inspection import Samples
 from hotloop.runtime.look.sampler import Sampler
 
@@ -74,3 +76,15 @@ def test_nothing_of_it_is_left_behind() -> None:
     sampler.stop()
     sampler.stop()
     assert (sys.getswitchinterval(), threading.active_count()) == (patience, threads)
+
+
+def test_equal_stacks_as_one_while_it_goes_on() -> None:
+    sampler = Sampler()
+    sampler.start()
+    for _ in range(10):
+        nap(0.01)
+        together = sampler.by_stack()
+        assert len(together.stack) == len(together.weight_ns) == len(together.stacks)
+    sampler.stop()
+    assert sum(sampler.by_stack().weight_ns) == sum(sampler.samples.weight_ns)
+    assert by_function(sampler.by_stack()) == pytest.approx(by_function(sampler.samples))

@@ -33,6 +33,7 @@ class CallProbe:
         seams.scaler_step.after.append(self._scaled)
         self._watch(patches, torch, "save", "torch.save")
         self._watch(patches, torch.cuda, "empty_cache", "empty_cache")
+        self._watch(patches, torch, "set_num_threads", "torch.set_num_threads")
 
     def _watch(self, patches: Patches, owner: Any, name: str, what: str) -> None:
         original = getattr(owner, name)

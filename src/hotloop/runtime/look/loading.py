@@ -21,7 +21,9 @@ from hotloop.runtime.look.sampler import Sampler
 from hotloop.runtime.patches import Patches
 
 EVERY_SECONDS = 0.5
-MOST_ITEMS = 20_000
+MOST_OF_THE_TIME = 0.02
+"""That leaving what was seen may take: there is more of it every time."""
+MOST_ITEMS = 5_000
 
 
 class LoaderProbe:
@@ -33,7 +35,7 @@ class LoaderProbe:
         self._look = LoaderLook(worker=None)
         self._sampler: Sampler | None = None
         """Of a worker."""
-        self._written = 0.0
+        self._next = 0.0
 
     def attach(self, patches: Patches) -> None:
         fetch = self._torch.utils.data._utils.fetch
@@ -93,7 +95,7 @@ class LoaderProbe:
         if len(self._look.collate_seconds) < MOST_ITEMS:
             self._look.collate_seconds.append(perf_counter() - began)
             self._look.batch_items.append(len(items))
-        if self._sampler is not None and monotonic() - self._written > EVERY_SECONDS:
+        if self._sampler is not None and monotonic() > self._next:
             self._leave(self._sampler)
         return batch
 
@@ -109,13 +111,15 @@ class LoaderProbe:
         self._sampler.start()
 
     def _leave(self, sampler: Sampler) -> None:
-        self._written = monotonic()
-        told = asdict(self._look) | {"samples": asdict(sampler.samples)}
+        began = monotonic()
+        told = asdict(self._look) | {"samples": asdict(sampler.by_stack())}
         path = self._folder / f"loader-{self._pid}.json"
         partial = path.with_suffix(".partial")
         with contextlib.suppress(OSError):
             partial.write_text(json.dumps(told), encoding="utf-8")
             partial.replace(path)
+        took = monotonic() - began
+        self._next = monotonic() + max(EVERY_SECONDS, took / MOST_OF_THE_TIME)
 
 
 def _read(path: Path) -> LoaderLook | None:

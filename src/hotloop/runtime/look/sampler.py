@@ -30,6 +30,7 @@ class Sampler:
         self._stacks: dict[tuple[int, ...], int] = {}
         self._samples = Samples(frames=self._frames.known)
         self._stop = threading.Event()
+        self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -48,7 +49,18 @@ class Sampler:
 
     @property
     def samples(self) -> Samples:
+        """Once it has stopped."""
         return self._samples
+
+    def by_stack(self) -> Samples:
+        """While it goes on: equal ones as one, without their times."""
+        with self._lock:
+            seen = list(zip(self._samples.stack, self._samples.weight_ns, strict=True))
+            frames, stacks = list(self._samples.frames), list(self._samples.stacks)
+        spent = [0] * len(stacks)
+        for stack, weight in seen:
+            spent[stack] += weight
+        return Samples(frames, stacks, [0] * len(stacks), list(range(len(stacks))), spent)
 
     def _run(self) -> None:
         before = perf_counter_ns()
@@ -60,10 +72,11 @@ class Sampler:
 
     def _note(self, stack: tuple[int, ...], now: int, weight: int) -> None:
         samples = self._samples
-        number = self._stacks.get(stack)
-        if number is None:
-            number = self._stacks[stack] = len(samples.stacks)
-            samples.stacks.append(list(stack))
-        samples.time_ns.append(now)
-        samples.stack.append(number)
-        samples.weight_ns.append(weight)
+        with self._lock:
+            number = self._stacks.get(stack)
+            if number is None:
+                number = self._stacks[stack] = len(samples.stacks)
+                samples.stacks.append(list(stack))
+            samples.time_ns.append(now)
+            samples.stack.append(number)
+            samples.weight_ns.append(weight)
