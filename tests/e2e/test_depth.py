@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import pickle
 import pstats
 from collections import Counter
 from concurrent.futures import Executor
@@ -57,9 +58,9 @@ if __name__ == "__main__":
 
 
 class Run:
-    def __init__(self, base: Path, kind: str) -> None:
+    def __init__(self, base: Path, kind: str, script: str = TRAIN) -> None:
         with cleared(base) as desk:
-            desk.write(TRAIN)
+            desk.write(script)
             words = ("--no-look", "--steps", "3", "--depth", kind)
             self.ended: Ended = desk.profile(*words, "train.py")
             assert self.ended.code == 0, self.ended
@@ -116,3 +117,42 @@ def test_a_trace(runs: Any) -> None:
         assert {row["device"] for row in csv.DictReader(file)} == {"host"}
     assert "https://ui.perfetto.dev" in run.ended.out
     assert "tensorboard --logdir .hotloop/" in run.ended.out
+
+
+ON_GPU = TRAIN.replace("model = Net()", "model = Net().cuda()").replace(
+    "model(batch)", "model(batch.cuda())"
+)
+
+
+@pytest.fixture
+def gpu() -> None:
+    if not pytest.importorskip("torch").cuda.is_available():
+        pytest.skip("no GPU")
+
+
+@pytest.mark.gpu
+def test_operators_and_modules_on_a_gpu(gpu: None, tmp_path: Path) -> None:
+    table = Run(tmp_path, "torch", ON_GPU).deep["operators"]
+    rows = {(row["name"], row["shapes"]): row for row in table["operators"]}
+    product = rows["aten::addmm", "[8] [8, 4] [4, 8]"]
+    assert 0 < product["gpu_own"] <= product["gpu_total"]
+    assert sum(row["gpu_own"] for row in table["operators"]) < 1
+    net, body, *_, head = table["modules"]
+    for row in (net, body, head):
+        assert row["forward_gpu"] > 0 and row["backward_gpu"] > 0
+    assert net["forward_gpu"] >= body["forward_gpu"] + head["forward_gpu"]
+
+
+@pytest.mark.gpu
+def test_a_trace_of_a_gpu(gpu: None, tmp_path: Path) -> None:
+    run = Run(tmp_path, "kernel", ON_GPU)
+    with gzip.open(run.folder / "trace.json.gz") as file:
+        events = json.load(file)["traceEvents"]
+    assert any(event.get("cat") == "kernel" for event in events)
+    names = Counter(event["name"] for event in events if event.get("cat") == "user_annotation")
+    phases = ("data", "copy", "forward", "backward")
+    assert [names[f"phase: {phase}"] for phase in phases] == [4, 4, 4, 4]
+    with (run.folder / "memory.csv").open(newline="") as table:
+        assert {row["device"] for row in csv.DictReader(table)} == {"host", "GPU 0"}
+    with (run.folder / "memory.pickle").open("rb") as snapshot:
+        assert pickle.load(snapshot)["device_traces"]

@@ -88,7 +88,7 @@ def test_operators_and_modules_on_a_gpu() -> None:
     assert operators.rows == (
         ("75.0 ms", "100.0 ms", "25.0 ms", "50.0 ms", "2.5", "aten::mm", "[2, 3] [3, 4]"),
     )
-    assert modules.title == "modules, GPU time of a step, in the order they are called"
+    assert modules.title == "modules, GPU time of a step, the dearest in the order they are called"
     assert modules.rows == (("300.0 ms", "100.0 ms", "200.0 ms", "1", "Net.fc", "Linear"),)
 
 

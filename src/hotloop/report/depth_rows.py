@@ -177,7 +177,7 @@ def _modules(table: OperatorTable | None) -> list[Table]:
     device = "GPU" if on_gpu else "CPU"
     return [
         Table(
-            f"modules, {device} time of a step, in the order they are called",
+            f"modules, {device} time of a step, the dearest in the order they are called",
             ("own", "forward", "backward", "calls", "module", "class"),
             tuple(_module(row, table.steps, on_gpu) for row in shown),
             left=2,
@@ -204,8 +204,8 @@ def _a_step(seconds: float | None, steps: int) -> str:
 def _facts(report: DepthReport) -> list[tuple[str, str]]:
     facts = []
     if report.traced_steps:
-        what = "with the phases data, copy, forward, backward and optimizer as ranges"
-        facts.append(("traced", f"{report.traced_steps} steps, {what}"))
+        steps = f"{report.traced_steps} steps"
+        facts.append(("traced", f"{steps}, with their phases and the modules as named ranges"))
     facts += [("memory", _timeline(timeline)) for timeline in report.memory]
     for growth, what in ((report.growth, "Python objects"), (report.tensor_growth, "tensors")):
         if growth is not None and not growth.lines:

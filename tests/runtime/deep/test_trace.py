@@ -116,3 +116,15 @@ def test_nsight_is_told_where_there_is_cuda(torch: Any) -> None:
     for _ in range(3):  # one more than were begun
         ranges.end()
     assert told == ["phase: forward", "phase: copy", "end", "end"]
+
+
+def test_a_build_without_nvtx(torch: Any) -> None:
+    def fail(name: str) -> None:
+        raise RuntimeError("NVTX functions not installed")
+
+    cuda = SimpleNamespace(is_initialized=lambda: True, nvtx=SimpleNamespace(range_push=fail))
+    ranges = Ranges(SimpleNamespace(profiler=torch.profiler, cuda=cuda), with_nvtx=True)
+    for _ in range(2):
+        ranges.begin("phase: forward")
+        ranges.end()
+    assert ranges.innermost == ""

@@ -19,12 +19,17 @@ class Ranges:
         return self._open[-1][0] if self._open else ""
 
     def begin(self, name: str) -> None:
-        to_nsight = self._with_nvtx and self._cuda.is_initialized()
-        if to_nsight:
-            self._cuda.nvtx.range_push(name)
+        to_nsight = self._with_nvtx and self._cuda.is_initialized() and self._push(name)
         recorded = self._record(name)
         recorded.__enter__()
         self._open.append((name, recorded, to_nsight))
+
+    def _push(self, name: str) -> bool:
+        try:
+            self._cuda.nvtx.range_push(name)
+        except RuntimeError:  # a build of torch without NVTX
+            self._with_nvtx = False
+        return self._with_nvtx
 
     def end(self) -> None:
         if self._open:
