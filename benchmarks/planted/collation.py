@@ -68,13 +68,7 @@ def main():
         collate_fn=collate_at_once if args.fixed else collate,
     )
     model = nn.Sequential(
-        nn.Conv1d(1, 64, 9, padding=4),
-        nn.ReLU(),
-        nn.Conv1d(64, 32, 9, padding=4),
-        nn.ReLU(),
-        nn.AdaptiveAvgPool1d(8),
-        nn.Flatten(),
-        nn.Linear(256, 1),
+        nn.AdaptiveAvgPool1d(64), nn.Flatten(), nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 1)
     ).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     for step, (recordings, totals) in enumerate(islice(forever(loader), args.steps)):

@@ -37,10 +37,9 @@ class Measurements(Dataset):
         text = zlib.decompress(self.records[index])
         measured = json.loads(text)
         channels = torch.tensor(measured["channels"])
-        smooth = torch.fft.irfft(torch.fft.rfft(channels)[:, : LENGTH // 4], LENGTH)
-        spectrum = torch.fft.rfft(smooth * torch.hann_window(LENGTH)).abs()
-        spread = spectrum.std(dim=1, keepdim=True)
-        return (spectrum - spectrum.mean(dim=1, keepdim=True)) / spread, measured["label"]
+        changes = channels.diff(dim=1)
+        spread = changes.std(dim=1, keepdim=True)
+        return (changes - changes.mean(dim=1, keepdim=True)) / spread, measured["label"]
 
 
 def forever(loader):
@@ -51,7 +50,7 @@ def forever(loader):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=20_000)
-    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--fixed", action="store_true")
     args = parser.parse_args()
 
@@ -66,14 +65,14 @@ def main():
     )
     model = nn.Sequential(
         nn.Flatten(),
-        nn.Linear(CHANNELS * (LENGTH // 2 + 1), 256),
+        nn.Linear(CHANNELS * (LENGTH - 1), 256),
         nn.ReLU(),
         nn.Linear(256, CLASSES),
     ).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     criterion = nn.CrossEntropyLoss()
-    for step, (spectra, labels) in enumerate(islice(forever(loader), args.steps)):  # planted
-        loss = criterion(model(spectra.to(device)), labels.to(device))
+    for step, (changes, labels) in enumerate(islice(forever(loader), args.steps)):  # planted
+        loss = criterion(model(changes.to(device)), labels.to(device))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
