@@ -46,6 +46,7 @@ def look(
     folder: Path,
     launcher: Launcher,
     watcher: Watcher,
+    how: Look | None = None,
 ) -> Study:
     """One more trial, of the plan that was timed, which nobody times."""
     timed = record.trials[0]
@@ -53,7 +54,9 @@ def look(
         return record
     number = len(record.trials) + 1
     place = folder / f"trial-{number}"
-    order = Order(number, job, timed.plan, StopRule(), limit_seconds, place, LOOK, look=Look())
+    order = Order(
+        number, job, timed.plan, StopRule(), limit_seconds, place, LOOK, look=how or Look()
+    )
     record = record.with_trial(launcher.launch(order, watcher))
     study.save(record, folder)
     return record

@@ -7,8 +7,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from hotloop import units
 from hotloop.machine import GpuState, GpuWatch
-from hotloop.report import units
 from hotloop.trial.launch import Glimpse
 from hotloop.trial.terminal import harmless
 

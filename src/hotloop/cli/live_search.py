@@ -8,10 +8,10 @@ from collections import deque
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from hotloop import units
 from hotloop.cli import signals
 from hotloop.cli.live import gpu_words
 from hotloop.machine import GpuWatch
-from hotloop.report import units
 from hotloop.report.outlook_rows import outlook_rows
 from hotloop.report.trial_rows import Telling, TrialRow
 from hotloop.trial.launch import Glimpse

@@ -7,6 +7,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from hotloop import units
 from hotloop.depth import (
     DepthReport,
     FunctionRow,
@@ -19,7 +20,6 @@ from hotloop.depth import (
     SampledLine,
 )
 from hotloop.inspection import Frame
-from hotloop.report import units
 
 MOST = 20
 """Rows of a table on screen. The whole of it is in a file."""

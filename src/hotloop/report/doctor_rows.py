@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hotloop import units
 from hotloop.doctor.check import Check, Status
 from hotloop.doctor.examination import Examination
-from hotloop.report import units
 from hotloop.roof import PRECISIONS, Roof
 
 UNKNOWN = "unknown"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from hotloop import units
 from hotloop.diagnose.footprint import Footprint
 from hotloop.diagnose.numbers import Numbers
-from hotloop.report import units
 
 UNKNOWN = "unknown"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hotloop.report import units
+from hotloop import units
 from hotloop.search.climb import Candidate
 from hotloop.study import Study
 

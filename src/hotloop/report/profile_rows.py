@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hotloop import units
 from hotloop.figures import Figures, PhaseShare, training_loader
 from hotloop.levers.base import Receipt
 from hotloop.measurement import Inventory, LoaderSeen, Measurement, Memory, ModelSeen, OptimizerSeen
-from hotloop.report import units
 from hotloop.suggest import Suggestion
 from hotloop.timeline import Phase
 from hotloop.trial.trial import Shielding

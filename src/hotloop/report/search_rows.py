@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hotloop import units
 from hotloop.figures import PhaseShare
 from hotloop.plan import LeverSetting
-from hotloop.report import equivalence_rows, units
+from hotloop.report import equivalence_rows
 from hotloop.report.plan_words import NOTHING, setting_words
 from hotloop.report.profile_rows import NAMES
 from hotloop.report.search_figures import Pace, Rung, SearchFigures, search_figures

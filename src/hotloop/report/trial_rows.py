@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from hotloop import units
 from hotloop.figures import figures
 from hotloop.measurement import Memory
 from hotloop.plan import Plan
-from hotloop.report import units
 from hotloop.report.plan_words import NOTHING, beyond, key, plan_words, setting_words
 from hotloop.search.compare import LEAST_GAIN
 from hotloop.trial.trial import State, Trial

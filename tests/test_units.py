@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hotloop.report import units
+from hotloop import units
 
 
 @pytest.mark.parametrize(

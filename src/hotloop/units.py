@@ -15,13 +15,13 @@ def seconds(value: float) -> str:
     return f"{value / 3600:.1f} h"
 
 
-def size(value: int) -> str:
+def size(value: float) -> str:
     amount, unit = float(value), "B"
     for unit in ("B", "KiB", "MiB", "GiB"):
-        if amount < 1024 or unit == "GiB":
+        if abs(amount) < 1024 or unit == "GiB":
             break
         amount /= 1024
-    return f"{amount:.0f} {unit}" if amount >= 100 or unit == "B" else f"{amount:.1f} {unit}"
+    return f"{amount:.0f} {unit}" if abs(amount) >= 100 or unit == "B" else f"{amount:.1f} {unit}"
 
 
 def rate(value: float) -> str:

@@ -1,0 +1,96 @@
+"""Jobs that are each limited by one known thing: is that what is found, and where?
+
+They run one at a time and nothing beside them: what is found depends on where the time goes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from planted.suite import SUITE, Planted
+
+from hotloop import roofs
+from hotloop.diagnose.base import Finding
+from hotloop.diagnose.diagnosis import Diagnosis
+from hotloop.job import ScriptJob
+from hotloop.plan import Plan
+from hotloop.profile import diagnosed, look, profile
+from hotloop.roof import Roof
+from hotloop.trial.launch import Glimpse, ProcessLauncher
+from hotloop.trial.spec import Look, StopRule
+from tests.e2e.conftest import Desk
+
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
+
+LIVE = [planted for planted in SUITE if planted.where == "cpu"]
+TIMED = StopRule(min_steps=20, min_seconds=2.5, max_seconds=12.0)
+LOOKED = Look(warm_up=6, steps=8, seconds=1.5, most_seconds=5.0, counted_steps=1)
+ATTEMPTS = 2
+"""A machine that does other things for some seconds can make any job wait."""
+
+
+@pytest.fixture(scope="module")
+def roof() -> Roof | None:
+    return roofs.of(sys.executable)
+
+
+def diagnosis_of(planted: Planted, folder: Path, roof: Roof | None) -> Diagnosis:
+    folder.mkdir()
+    place = planted.script.parent
+    job = ScriptJob(str(planted.script), False, planted.arguments, sys.executable, str(place))
+    launcher = ProcessLauncher()
+    record = profile(job, Plan(), TIMED, 100.0, folder, launcher, _ignore)
+    record = look(record, job, 100.0, folder, launcher, _ignore, LOOKED)
+    record = diagnosed(record, lambda: roof, folder)
+    assert record.diagnosis is not None, record.trials[0].reason
+    return record.diagnosis
+
+
+def first(planted: Planted, diagnosis: Diagnosis) -> Finding | None:
+    """The finding that stands first; a remark only where nothing but memory is at stake."""
+    found = [one for one in diagnosis.findings if one.is_limit or not planted.wins_time]
+    return found[0] if found else None
+
+
+def problem(planted: Planted, diagnosis: Diagnosis) -> str:
+    found = first(planted, diagnosis)
+    if not planted.rule:
+        return "" if found is None else f"found {found.rule}: {found.title}"
+    if found is None:
+        return f"found nothing: {diagnosis.verdict}"
+    if (found.rule, found.cause) != (planted.rule, planted.cause):
+        return f"found {found.rule} {found.cause}: {found.title}"
+    lines = [place.line for place in found.places if place.file == str(planted.source)]
+    return "" if planted.line in (None, *lines) else f"found it in {lines}"
+
+
+@pytest.mark.parametrize("planted", LIVE, ids=lambda planted: planted.name)
+def test_what_was_planted_is_found_first(
+    planted: Planted, roof: Roof | None, tmp_path: Path
+) -> None:
+    problems = []
+    for attempt in range(ATTEMPTS):
+        problems.append(problem(planted, diagnosis_of(planted, tmp_path / str(attempt), roof)))
+        if not problems[-1]:
+            return
+    pytest.fail(f"expected {planted.rule} {planted.cause} at {planted.line}: {problems}")
+
+
+def test_the_whole_command(desk: Desk, roof: Roof | None) -> None:
+    source = next(one.script for one in LIVE if one.name == "loss_by_sample")
+    desk.write(source.read_text())
+    ended = desk.hotloop("profile", "--json", "train.py")
+    assert ended.code == 0, ended
+    told = json.loads(ended.out)["diagnosis"]
+    found = told["findings"][0]
+    assert found["rule"] == "python_loop"
+    assert found["gain"] > 1.3
+    assert {place["file"] for place in found["places"]} == {str(desk.project / "train.py")}
+    assert len(told["checklist"]) == 9
+    assert told["numbers"]["flops_step"] > 0
+
+
+def _ignore(glimpse: Glimpse) -> None: ...
