@@ -18,7 +18,7 @@ CHILD = [
     *below("hotloop.runtime"),
     *below("hotloop.measurement", "hotloop.evidence", "hotloop.inspection", "hotloop.depth"),
     *below("hotloop.trial.spec", "hotloop.trial.result"),
-    *below("hotloop.levers", "hotloop.errors", "hotloop.seams"),
+    *below("hotloop.levers", "hotloop.errors", "hotloop.seams", "hotloop.topology"),
     *below("hotloop.trial.enter", "hotloop.trial.kernel"),
 ]
 """What runs in the user's own interpreter, which need not have anything of ours installed."""

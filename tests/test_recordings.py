@@ -67,7 +67,14 @@ def test_a_job_that_allows_tf32_is_measured_by_its_rounding(name: str) -> None:
 
 def test_what_is_worth_trying_depends_on_what_the_script_has() -> None:
     expected = {
-        RESNET: {"tf32", "bf16", "compile", "channels_last", "fused_optimizer"},
+        RESNET: {
+            "tf32",
+            "bf16",
+            "compile",
+            "channels_last",
+            "cudnn_benchmark",
+            "fused_optimizer",
+        },
         GPT2: {"bf16", "compile"},  # it has turned TF32 on, and fused its optimizer, by itself
     }
     for name, levers in expected.items():

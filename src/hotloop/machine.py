@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hotloop import topology
 from hotloop.asking import ask
 from hotloop.nvml import first_visible, hidden, load, text
 
@@ -30,6 +31,10 @@ class Machine:
     memory: int | None
     gpus: tuple[Gpu, ...]
     driver: str | None
+    physical_cores: int | None = None
+    """Fewer than the cores where two of those share all that computes."""
+    nodes: int = 1
+    """NUMA nodes that the cores lie on."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,8 @@ def describe() -> Machine:
         memory=_memory(),
         gpus=ask(lambda: tuple(_gpus(nvml))) or (),
         driver=ask(lambda: text(nvml.nvmlSystemGetDriverVersion())),
+        physical_cores=topology.physical_cores(),
+        nodes=max(len(topology.nodes()), 1),
     )
 
 

@@ -125,6 +125,8 @@ class Precision:
     tf32_matmul: bool = False
     tf32_cudnn: bool = False
     cudnn_benchmark: bool = False
+    deterministic: bool = False
+    """The script wants the same bits every time, of cuDNN or of all of torch."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from hotloop.diagnose.diagnosis import diagnose
 from hotloop.equivalence.judge import Equivalence
 from hotloop.errors import BudgetTooSmall, StudyMismatch
 from hotloop.figures import Figures
+from hotloop.inspection import Inspection
 from hotloop.job import ScriptJob
 from hotloop.measurement import Measurement
 from hotloop.plan import Plan
@@ -81,8 +82,8 @@ class _Optimization:
 
     def run(self, dry_run: bool) -> Study:
         baseline, measurement, figures = self._measure_the_job()
-        self._diagnose(baseline, measurement, figures)
-        candidates = self._choose_candidates(measurement, figures, baseline)
+        inspection = self._diagnose(baseline, measurement, figures)
+        candidates = self._choose_candidates(measurement, figures, baseline, inspection)
         if dry_run:
             return self._workshop.record
         examiner = Examiner(self._workshop, measurement, steps_for(figures.step.p50, baseline))
@@ -114,25 +115,34 @@ class _Optimization:
         self._workshop.measure_by(figures)
         return trial, measurement, figures
 
-    def _diagnose(self, baseline: Trial, measurement: Measurement, figures: Figures) -> None:
+    def _diagnose(
+        self, baseline: Trial, measurement: Measurement, figures: Figures
+    ) -> Inspection | None:
         """What limits the job: one more trial, where there is time for a search afterwards."""
         workshop = self._workshop
         budget = workshop.budget
         if not self._options.look or (budget and budget < LOOK_FROM * baseline.seconds):
-            return
+            return None
         looked = workshop.looked()
         if looked.inspection is None:
-            return
+            return None
         roof = self._roof(measurement)
         case = case_of(measurement, figures, workshop.record.machine, looked, roof, baseline.power)
         workshop.diagnosed(diagnose(case), roof)
+        return looked.inspection
 
     def _choose_candidates(
-        self, measurement: Measurement, figures: Figures, baseline: Trial
+        self,
+        measurement: Measurement,
+        figures: Figures,
+        baseline: Trial,
+        inspection: Inspection | None,
     ) -> tuple[Candidate, ...]:
-        cores = self._workshop.record.machine.cores
+        hardware = self._workshop.record.machine
         diagnosis = self._workshop.record.diagnosis
-        candidates, refused = promising(measurement, figures, cores, self._options, diagnosis)
+        candidates, refused = promising(
+            measurement, figures, hardware.cores, self._options, diagnosis, inspection, hardware
+        )
         self._note(candidates=candidates, refused=refused)
         self._audience.planned(self._workshop.record, outlook(candidates, baseline.seconds))
         return candidates

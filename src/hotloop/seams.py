@@ -64,6 +64,8 @@ class Seams:
     """An optimizer clears its gradients: (optimizer, …)."""
     step: Seam = field(default_factory=Seam)
     """An optimizer steps: (optimizer, …)."""
+    threads: Seam = field(default_factory=Seam)
+    """The number of threads that operators compute with is set. It comes by name: threads."""
 
     def all(self) -> list[Seam]:
         return list(vars(self).values())

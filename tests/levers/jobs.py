@@ -32,6 +32,21 @@ def under(*levers: Lever) -> Iterator[Seams]:
 
 
 @contextmanager
+def switches_put_back() -> Iterator[None]:
+    """Around levers that change torch's threads, its convolutions or its attention at once."""
+    threads, benchmark = torch.get_num_threads(), torch.backends.cudnn.benchmark
+    names = ("flash_sdp", "mem_efficient_sdp", "cudnn_sdp")
+    were = {name: getattr(torch.backends.cuda, f"{name}_enabled")() for name in names}
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.backends.cudnn.benchmark = benchmark
+        for name, was in were.items():
+            getattr(torch.backends.cuda, f"enable_{name}")(was)
+
+
+@contextmanager
 def precision_put_back() -> Iterator[None]:
     """Around levers that change torch's global settings at once."""
     owners = (torch.backends.cuda.matmul, torch.backends.cudnn)

@@ -120,7 +120,7 @@ def test_when_nothing_ran_it_did_not_take_effect(
 ) -> None:
     monkeypatch.setattr(jobs.torch.cuda, "is_initialized", lambda: False)
     made = lever()
-    with jobs.precision_put_back(), jobs.under(made):
+    with jobs.precision_put_back(), jobs.switches_put_back(), jobs.under(made):
         pass
     receipt = made.receipt()
     assert receipt.lever == lever.name

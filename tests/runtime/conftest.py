@@ -66,6 +66,7 @@ def fingerprint(torch: Any) -> dict[str, Any]:
         for name in names
         if name in vars(owner)
     }
+    found["torch.set_num_threads"] = torch.set_num_threads
     hooks = sys.modules["torch.optim.optimizer"]  # torch.optim hides it
     found["step hooks before"] = list(hooks._global_optimizer_pre_hooks)
     found["step hooks after"] = list(hooks._global_optimizer_post_hooks)

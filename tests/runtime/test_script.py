@@ -45,6 +45,26 @@ def test_one_listener_is_one_patch(name: str, torch: Any, unharmed: None) -> Non
     driver.detach()
 
 
+def test_a_number_of_threads_can_be_changed_on_its_way(torch: Any, unharmed: None) -> None:
+    before, seams = fingerprint(torch), Seams()
+    told: list[Any] = []
+
+    def change(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        told.append((args, dict(kwargs)))
+        kwargs["threads"] = 1
+
+    seams.threads.before.append(change)
+    driver = ScriptDriver(torch, seams)
+    driver.attach()
+    assert changes(torch, before) == {"torch.set_num_threads"}
+    torch.set_num_threads(3)
+    assert told == [((), {"threads": 3})]
+    assert torch.get_num_threads() == 1
+    with pytest.raises(TypeError):
+        torch.set_num_threads(threads=3)  # as without us
+    driver.detach()
+
+
 def test_steps_are_heard_through_torchs_own_hooks(torch: Any, unharmed: None) -> None:
     before = fingerprint(torch)
     seams = Seams()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from hotloop.figures import Figures
+    from hotloop.inspection import Inspection
     from hotloop.measurement import LoaderSeen, Measurement
     from hotloop.seams import Seams
 
@@ -58,6 +59,16 @@ class Seen:
     loader: LoaderSeen | None
     """The one that training draws from."""
     cores: int
+    inspection: Inspection | None = None
+    """Of another trial, looked into and not timed. None: there was none."""
+    physical_cores: int | None = None
+    """Fewer than the cores where two of those share all that computes."""
+    nodes: int = 1
+    """NUMA nodes that the cores lie on."""
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.measurement.software.device != "cpu"
 
     def share(self, *phases: str) -> float:
         """Of a step's time."""

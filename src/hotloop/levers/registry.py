@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from hotloop.levers.affinity import Affinity
+from hotloop.levers.allocator import Allocator
 from hotloop.levers.base import Lever
 from hotloop.levers.bf16 import Bf16
 from hotloop.levers.channels_last import ChannelsLast
 from hotloop.levers.compile import Compile
+from hotloop.levers.cudnn_benchmark import CudnnBenchmark
 from hotloop.levers.fused_optimizer import FusedOptimizer
 from hotloop.levers.loader_workers import LoaderWorkers
 from hotloop.levers.pin_memory import PinMemory
+from hotloop.levers.sdpa_backend import SdpaBackend
 from hotloop.levers.tf32 import Tf32
+from hotloop.levers.threads import Threads
 
 _ALL: tuple[type[Lever], ...] = (
+    Allocator,
+    Affinity,  # before the threads: it counts them by its cores, they have the last word
+    Threads,
     LoaderWorkers,
     PinMemory,
     Tf32,
     Bf16,
     ChannelsLast,
+    CudnnBenchmark,
+    SdpaBackend,
     Compile,
     FusedOptimizer,
 )

@@ -39,6 +39,9 @@ class ScriptDriver:
         patches.route(torch.optim.Optimizer, "__init__", seams.optimizer)
         patches.route(torch.optim.Optimizer, "zero_grad", seams.zero_grad)
         patches.route(torch.amp.autocast_mode.autocast, "__enter__", seams.autocast)
+        if seams.threads.is_used:
+            counted = _setting_threads(seams.threads, torch.set_num_threads)
+            patches.replace(torch, "set_num_threads", counted)
         self._attach_moves()
         self._attach_steps()
 
@@ -91,6 +94,21 @@ def _by_name(seam: Seam, init: Any) -> Any:
         return passing(made, **dict(zip(names, args, strict=False)), **kwargs)
 
     return build
+
+
+def _setting_threads(seam: Seam, original: Any) -> Any:
+    """torch takes the number by position alone; at the seam it has a name, so it can be changed."""
+
+    def named(*, threads: int) -> None:
+        original(threads)
+
+    passing = through(seam, named)
+
+    @functools.wraps(original)
+    def set_num_threads(threads: int, /) -> None:
+        passing(threads=threads)
+
+    return set_num_threads
 
 
 def _leaving_host(seam: Seam, method: Any, device: Any) -> Any:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hotloop.diagnose import base
 from hotloop.diagnose.diagnosis import Diagnosis
 from hotloop.figures import Figures, training_loader
+from hotloop.inspection import Inspection
 from hotloop.levers.base import Effect, Seen
 from hotloop.levers.registry import LEVERS
+from hotloop.machine import Machine
 from hotloop.measurement import Measurement
 from hotloop.search.climb import Candidate
 from hotloop.study import Options, Refused
@@ -22,12 +26,16 @@ def promising(
     cores: int,
     options: Options,
     diagnosis: Diagnosis | None = None,
+    inspection: Inspection | None = None,
+    machine: Machine | None = None,
 ) -> tuple[tuple[Candidate, ...], tuple[Refused, ...]]:
     """The most promising first, and the others with the reason."""
     predicted = predictions(diagnosis)
     # Of a job that was looked into more is known than what a lever could win at the very most.
     least = LEAST_SHARE if diagnosis is None else base.LEAST_SHARE
-    seen = Seen(measurement, figures, training_loader(measurement), cores)
+    seen = Seen(measurement, figures, training_loader(measurement), cores, inspection)
+    if machine is not None:
+        seen = replace(seen, physical_cores=machine.physical_cores, nodes=machine.nodes)
     candidates: list[Candidate] = []
     refused: list[Refused] = []
     for name, lever in LEVERS.items():

@@ -18,6 +18,7 @@ def test_eight_threads_a_core() -> None:
     finding = too_many_threads(case(computes(), inspection, threads=16))
     assert finding is not None and finding.places == (SET,)
     assert finding.share == pytest.approx(LOST * 7 / 8)
+    assert finding.levers == ("threads",)
     assert any("assumed" in line for line in finding.evidence)
 
 

@@ -39,6 +39,7 @@ def allocator_thrash(case: Case) -> Finding | None:
         remedy="Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or pad batches to few sizes.",
         effort=Effort.SETTING,
         evidence=_evidence(steps, allocator, share),
+        levers=("allocator",),
         is_limit=share >= LEAST_SHARE,
     )
 

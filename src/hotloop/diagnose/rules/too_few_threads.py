@@ -35,6 +35,7 @@ def too_few_threads(case: Case) -> Finding | None:
             f"assumed: {percent(PARALLEL)} of that gets faster with threads",
         ),
         places=places(case),
+        levers=("threads",),
     )
 
 

@@ -31,4 +31,5 @@ def too_many_threads(case: Case) -> Finding | None:
             f"assumed: so many threads lose {percent(LOST * (1 - case.cores / threads))} of it",
         ),
         places=places(case),
+        levers=("threads",),
     )

@@ -103,6 +103,9 @@ class InventoryProbe:
             tf32_matmul=matmul,
             tf32_cudnn=cudnn,
             cudnn_benchmark=bool(backends.cudnn.benchmark),
+            deterministic=bool(
+                backends.cudnn.deterministic or self._torch.are_deterministic_algorithms_enabled()
+            ),
         )
 
 
