@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from hotloop.levers.base import Receipt
 from hotloop.plan import Plan
 from hotloop.report.search_figures import search_figures
 from hotloop.search.proof import Proof
@@ -72,6 +73,16 @@ def test_what_the_plan_costs_once_is_paid_back_too() -> None:
     assert found.after.one_off_seconds == pytest.approx(5.0, rel=0.05)
     spent = found.seconds + found.after.one_off_seconds
     assert found.payback.steps == pytest.approx(spent / 0.020, rel=0.01)
+
+
+def test_so_is_what_came_before_the_first_step() -> None:
+    """Filling a cache, say: no step shows it, its receipt does."""
+    receipt = Receipt("cache_dataset", True, once_seconds=7.0)
+    proofs = [timed("proof", Plan(), 40), timed("proof", BOTH, 20, receipts=(receipt,))]
+    found = search_figures(searched(won().found, *proofs))
+    assert found.after is not None and found.payback is not None
+    assert found.after.one_off_seconds == pytest.approx(7.0)
+    assert found.payback.steps == pytest.approx((found.seconds + 7.0) / 0.020, rel=0.01)
 
 
 def test_a_plan_that_wins_no_time_is_never_paid_back() -> None:

@@ -48,6 +48,8 @@ class Receipt:
     reason: str = ""
     """Why not; empty when applied."""
     evidence: dict[str, int | float | str | bool] = field(default_factory=dict)
+    once_seconds: float = 0.0
+    """What it cost before the first step, where no step shows it: filling a cache, say."""
 
 
 @dataclass(frozen=True)

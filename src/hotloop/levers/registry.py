@@ -6,6 +6,7 @@ from hotloop.levers.affinity import Affinity
 from hotloop.levers.allocator import Allocator
 from hotloop.levers.base import Lever
 from hotloop.levers.bf16 import Bf16
+from hotloop.levers.cache_dataset import CacheDataset
 from hotloop.levers.channels_last import ChannelsLast
 from hotloop.levers.compile import Compile
 from hotloop.levers.cudnn_benchmark import CudnnBenchmark
@@ -22,6 +23,7 @@ _ALL: tuple[type[Lever], ...] = (
     Threads,
     LoaderWorkers,
     PinMemory,
+    CacheDataset,  # after the workers: those need no filling
     Tf32,
     Bf16,
     ChannelsLast,

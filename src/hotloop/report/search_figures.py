@@ -100,7 +100,7 @@ def _timed(trial: Trial) -> _Timed | None:
         found.step.mean,
         found.epoch_seconds,
         peak(trial.measurement.memory),
-        found.one_off_seconds,
+        found.one_off_seconds + sum(receipt.once_seconds for receipt in trial.receipts),
         found.phases,
         screened=True,
     )

@@ -27,6 +27,9 @@ TF32 and bf16 are not among them. They interact the other way round: where bf16 
 products, TF32 has none left, and which of the two is a passenger is for the proof to say.
 """
 
+LOADING = frozenset({"loader_workers", "cache_dataset"})
+"""Which make batches come sooner."""
+
 PACK = ("bf16", "channels_last", "compile")
 """Which may all lose alone and win together."""
 
@@ -39,8 +42,9 @@ def are_partners(one: str, other: str) -> bool:
     removes and pays in convolutions of bf16. Once a compiled model leaves the CPU idle, it is the
     optimizer's many small kernels that are waited for. And a loader hides behind a slow step as a
     slow step hides behind a loader: whatever speeds up one side shows what the other is worth.
+    Two that speed up loading may take each other's work away; that, too, is seen by looking again.
     """
-    return "loader_workers" in (one, other) or frozenset((one, other)) in PARTNERS
+    return bool(LOADING & {one, other}) or frozenset((one, other)) in PARTNERS
 
 
 def names(plan: Plan) -> tuple[str, ...]:

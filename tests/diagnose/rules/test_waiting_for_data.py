@@ -100,6 +100,8 @@ def test_what_the_lines_do_is_named(cause: str, frames: list[Frame]) -> None:
     finding = found(loaded((95.0, [ITEM, *frames]), (5.0, [ITEM])))
     assert finding.cause == cause
     assert ITEM in finding.places
+    # All cores have their worker. What is augmented is meant to differ from pass to pass.
+    assert finding.levers == (() if cause == "augmentation" else ("cache_dataset",))
     # Workers and training share two cores: 16 ms of loading and 4 ms, of which half was crowded.
     assert finding.share == pytest.approx(0.87, abs=0.05)
 
@@ -115,17 +117,19 @@ def test_collation_is_timed_by_itself() -> None:
     collate = users(41, "collate")
     finding = found(loaded((90.0, [collate]), item=0.0001, collate_seconds=[0.03] * 10))
     assert finding.cause == "collation" and finding.places == (collate,)
+    assert finding.levers == ()  # it puts together what others have made
 
 
 def test_items_that_keep_no_core_busy_wait_for_storage() -> None:
     finding = found(loaded((90.0, [ITEM]), item_cpu_seconds=[0.0001] * 80))
     assert finding.cause == "storage" and ITEM in finding.places
+    assert finding.levers == ("cache_dataset",)
 
 
 def test_a_few_items_may_take_most_of_the_time() -> None:
     items = [0.0005] * 78 + [0.08] * 2
     finding = found(loaded((90.0, [ITEM]), item_seconds=items, item_cpu_seconds=items))
-    assert finding.cause == "slow_item"
+    assert finding.cause == "slow_item" and finding.levers == ("cache_dataset",)
     assert any("80.0 ms, where 500 µs is usual" in line for line in finding.evidence)
 
 

@@ -24,6 +24,8 @@ REMEDIES = {
     "slow_item": "Shorten the few slow items, or prepare them before the training.",
 }
 SETTINGS = ("worker_start", "too_few_workers")
+KEPT = ("decoding", "tokenisation", "storage", "slow_item")
+"""Work whose result is the same in every pass. Augmentation is meant to differ."""
 
 
 def waiting_for_data(case: Case) -> Finding | None:
@@ -37,7 +39,7 @@ def waiting_for_data(case: Case) -> Finding | None:
         return None
     name = cause.name if cause else ""
     lines = [line for line, _ in seconds_by_line(data_causes.seen_loading(case))]
-    levers = _levers(case)
+    levers = _levers(case, name)
     return Finding(
         rule="waiting_for_data",
         title=_title(wait, name),
@@ -91,9 +93,10 @@ def _evidence(case: Case, wait: float, saved: float) -> tuple[str, ...]:
     return (*found, f"its {times(case.cores, 'core')} are short: loading also slows the training")
 
 
-def _levers(case: Case) -> tuple[str, ...]:
-    """Workers can be added where each item can be asked for by its number."""
+def _levers(case: Case, cause: str) -> tuple[str, ...]:
+    """All of them need a dataset whose items can be asked for by their number."""
     loader = case.loader
-    if loader is None or loader.samples is None or loader.workers >= case.cores:
+    if loader is None or loader.samples is None:
         return ()
-    return ("loader_workers",)
+    workers = ("loader_workers",) if loader.workers < case.cores else ()
+    return (*workers, "cache_dataset") if cause in KEPT else workers

@@ -1,0 +1,78 @@
+"""What is kept of one dataset, and what stands in its place where a loader asks for items."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from mmap import mmap
+from typing import Any
+
+from hotloop.levers.caching.constancy import attributes, fingerprint
+from hotloop.levers.caching.filling import Filled
+from hotloop.levers.caching.kept_items import copied
+
+CHANGED = "the script changes its dataset"
+ANEW = "the script builds its dataset anew for every pass"
+
+
+class Cache:
+    """Of one dataset: its items, or the reason why they are not kept."""
+
+    def __init__(self, torch: Any, dataset: Any, filled: Filled | None, reason: str = "") -> None:
+        self.dataset = _weakly(dataset, lambda: self.drop(ANEW if self.passes < 2 else ""))
+        self.kind = type(dataset)
+        self.filled, self.reason = filled, reason
+        self.passes = self.batches = 0
+        self._torch = torch
+        self._attributes = attributes(dataset) if filled else {}
+        self._looks = fingerprint(torch, dataset) if filled else []
+        self._missed = mmap(-1, 1)
+        """Shared with workers: whether an item was ever asked for that is not kept."""
+
+    @property
+    def is_complete(self) -> bool:
+        return self.filled is not None and not self._missed[0]
+
+    def drop(self, reason: str) -> None:
+        """For good."""
+        self.reason, self.filled = self.reason or reason, None
+        self._attributes, self._looks = {}, []
+
+    def look(self, thoroughly: bool) -> None:
+        """Whether the dataset is what it was when its items were drawn.
+
+        Between two batches a glance at its attributes has to do. They are held here, so that no
+        other value can come to lie in the place of an old one.
+        """
+        dataset = self.dataset()
+        if self.filled is None or dataset is None:
+            return
+        now, was = attributes(dataset), self._attributes
+        same = now.keys() == was.keys() and all(now[name] is was[name] for name in was)
+        if not same or (thoroughly and fingerprint(self._torch, dataset) != self._looks):
+            self.drop(CHANGED)
+            self.batches = 0
+
+    def item(self, index: Any, dataset: Any) -> Any:
+        kept = self.filled.items if self.filled else ()
+        if type(index) is int and 0 <= index < len(kept):
+            return copied(self._torch, kept[index])
+        self._missed[0] = 1
+        return dataset[index]
+
+
+def _weakly(dataset: Any, gone: Callable[[], None]) -> Callable[[], Any]:
+    try:
+        return weakref.ref(dataset, lambda _: gone())
+    except TypeError:  # a list, say: nothing is kept of those
+        return lambda: dataset
+
+
+class View:
+    """A dataset, as far as a loader's fetcher knows it: in the job's own process or a worker."""
+
+    def __init__(self, dataset: Any, cache: Cache) -> None:
+        self._dataset, self._cache = dataset, cache
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._cache.item(index, self._dataset)

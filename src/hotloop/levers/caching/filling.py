@@ -1,0 +1,172 @@
+"""All items of a dataset, drawn once, by processes that are forked off for it.
+
+Whatever drawing an item does besides (a random number drawn, a file left open, a counter moved)
+happens there and is gone with them: where a dataset turns out not to be fit, the job goes on as if
+nobody had asked. And several cores fill faster than one.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import pickle
+import signal
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from hotloop.levers.caching.constancy import Generators, fingerprint
+from hotloop.levers.caching.kept_items import OBJECTS, Unfit, packed, unpacked
+
+CHUNK = 32
+"""Items that are sent together, and after which the random states are looked at."""
+ENOUGH_CHUNKS = 8
+ENOUGH_SECONDS = 1.0
+"""From when on it is believed how long filling will take, and how much memory."""
+MOST_PROCESSES = 16
+
+RANDOM = "its items draw random numbers"
+CHANGING = "drawing an item changes its dataset"
+
+
+@dataclass(frozen=True)
+class Limits:
+    seconds: float
+    bytes: float
+    workers: int
+    """Of the loader: what Python counts references of, each of them copies in time."""
+
+
+@dataclass
+class Filled:
+    items: list[Any]
+    bytes: int = 0
+    seconds: float = 0.0
+
+
+def fill(torch: Any, dataset: Any, limits: Limits) -> Filled:
+    """Raises Unfit where it is not to be kept."""
+    began, count = time.monotonic(), len(dataset)
+    filled, done = Filled([None] * count), 0
+    with _processes(torch, dataset, count) as sources:
+        while (told := _next(sources, began + limits.seconds)) is not None:
+            first, message, buffer = told
+            items = unpacked(torch, message, buffer)
+            filled.items[first : first + len(items)] = items
+            filled.bytes += len(buffer) + OBJECTS * len(message) * (1 + limits.workers)
+            filled.seconds = time.monotonic() - began
+            done += len(items)
+            _check(filled, done, limits)
+    if done < count:
+        raise Unfit("a process that was to fill it ended too soon")
+    return filled
+
+
+def _check(filled: Filled, done: int, limits: Limits) -> None:
+    left = len(filled.items) / done
+    size = filled.bytes * (left if done >= ENOUGH_CHUNKS * CHUNK else 1)
+    if size > limits.bytes:
+        raise Unfit(f"it would take {_mib(size)} of memory, and may take {_mib(limits.bytes)}")
+    seconds = filled.seconds * (left if filled.seconds > ENOUGH_SECONDS else 1)
+    if seconds > limits.seconds:
+        raise Unfit(f"filling it would take {seconds:.0f} s, and may take {limits.seconds:.0f} s")
+
+
+def _mib(size: float) -> str:
+    return f"{size / 2**20:,.0f} MiB"
+
+
+@contextmanager
+def _processes(torch: Any, dataset: Any, count: int) -> Iterator[list[Connection]]:
+    fork = multiprocessing.get_context("fork")
+    number = min(len(os.sched_getaffinity(0)), MOST_PROCESSES, math.ceil(count / CHUNK))
+    sources: list[Connection] = []
+    started = []
+    try:
+        for which in range(number):
+            source, sink = fork.Pipe(duplex=False)
+            firsts = range(which * CHUNK, count, number * CHUNK)
+            work = fork.Process(target=_work, args=(torch, dataset, firsts, sink), daemon=True)
+            with warnings.catch_warnings():  # of threads, which a loader's workers leave alone too
+                warnings.simplefilter("ignore", DeprecationWarning)
+                work.start()
+            sink.close()
+            sources.append(source)
+            started.append(work)
+        yield sources
+    except (AssertionError, OSError) as error:  # a daemon may have no children
+        raise Unfit(f"no process could be started to fill it ({type(error).__name__})") from None
+    finally:
+        for work in started:
+            work.kill()
+            work.join()
+        for source in sources:
+            source.close()
+
+
+def _next(sources: list[Connection], deadline: float) -> tuple[int, bytes, bytearray] | None:
+    """The next items, from whichever process has them. None: all of them have ended."""
+    while sources:
+        ready = wait(sources, timeout=max(0.0, deadline - time.monotonic()))
+        if not ready:
+            raise Unfit("filling it takes too long")
+        source = ready[0]
+        assert isinstance(source, Connection)
+        try:
+            return _received(source)
+        except EOFError:  # it is done with its share, or dead
+            sources.remove(source)
+            source.close()
+    return None
+
+
+def _received(source: Connection) -> tuple[int, bytes, bytearray]:
+    told = pickle.loads(source.recv_bytes())
+    if isinstance(told, str):
+        raise Unfit(told)
+    first, size = told
+    message, buffer = source.recv_bytes(), bytearray(size)
+    if size:
+        source.recv_bytes_into(buffer)
+    return first, message, buffer
+
+
+def _work(torch: Any, dataset: Any, firsts: range, sink: Connection) -> None:
+    """In a process of its own."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us ends us
+    torch.set_num_threads(1)  # threads do not survive a fork
+    try:
+        for first, message, buffer in _chunks(torch, dataset, firsts):
+            sink.send_bytes(pickle.dumps((first, len(buffer))))
+            sink.send_bytes(message)
+            if buffer:
+                sink.send_bytes(buffer)
+    except Unfit as unfit:
+        sink.send_bytes(pickle.dumps(str(unfit)))
+    except BrokenPipeError:
+        pass
+    except Exception as error:
+        sink.send_bytes(pickle.dumps(f"an item could not be kept: {type(error).__name__}"))
+
+
+def _chunks(torch: Any, dataset: Any, firsts: range) -> Iterator[tuple[int, bytes, bytearray]]:
+    count, looks = len(dataset), None
+    generators = Generators(torch, dataset)
+    generators.watch_entropy()
+    states = generators.states()
+    for first in firsts:
+        items = []
+        for index in range(first, min(first + CHUNK, count)):
+            items.append(dataset[index])
+            # From the first item on: it may have opened a file, once and for all.
+            looks = looks or fingerprint(torch, dataset)
+        if generators.states() != states:
+            raise Unfit(RANDOM)
+        yield first, *packed(torch, items)
+    if looks != (looks and fingerprint(torch, dataset)):
+        raise Unfit(CHANGING)

@@ -1,0 +1,452 @@
+from __future__ import annotations
+
+import copy
+import gc
+import multiprocessing
+import pickle
+import random
+from typing import Any, NamedTuple
+
+import pytest
+
+from hotloop.levers.cache_dataset import CacheDataset
+from hotloop.levers.caching import filling, host_memory
+from hotloop.levers.loader_workers import LoaderWorkers
+from tests import builders
+
+LOADINGS: list[dict[str, Any]] = [
+    {},
+    {"num_workers": 2},
+    {"num_workers": 2, "persistent_workers": True},
+]
+each_loading = pytest.mark.parametrize("loading", LOADINGS, ids=["none", "workers", "persistent"])
+
+
+class Pair(NamedTuple):
+    x: Any
+    y: int
+
+
+class Made:
+    """A map-style dataset by duck typing, whose items a function makes."""
+
+    def __init__(self, make: Any, count: int = 70) -> None:
+        self.make, self.count, self.drawn = make, count, multiprocessing.RawValue("i", 0)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, index: int) -> Any:
+        self.drawn.value += 1  # also what is drawn in other processes
+        return self.make(index)
+
+
+@pytest.fixture
+def numbers(torch: Any) -> Made:
+    return Made(lambda index: (torch.full((3, 2), float(index)), index))
+
+
+def passes(torch: Any, dataset: Any, count: int = 3, **options: Any) -> list[Any]:
+    """All batches, and what is left of the random streams afterwards."""
+    torch.manual_seed(3)
+    random.seed(3)
+    options = {"batch_size": 8, "shuffle": True, **options}
+    batches = torch.utils.data.DataLoader(dataset, **options)
+    drawn = [plain(torch, batch) for _ in range(count) for batch in batches]
+    return [*drawn, random.random(), torch.rand(2).tolist()]
+
+
+def plain(torch: Any, thing: Any) -> Any:
+    """To be compared. Strides count: models are faster or slower by them."""
+    if isinstance(thing, torch.Tensor):
+        return thing.dtype, thing.stride(), thing.tolist()
+    if isinstance(thing, dict):
+        return {key: plain(torch, value) for key, value in thing.items()}
+    if isinstance(thing, list | tuple):
+        return type(thing).__name__, [plain(torch, part) for part in thing]
+    return type(thing), thing.tolist() if hasattr(thing, "tolist") else thing
+
+
+def refused(jobs: Any, torch: Any, dataset: Any, **options: Any) -> str:
+    """Why it is not kept. The batches are the same all the same."""
+    lever = CacheDataset()
+    without = passes(torch, dataset, **options)
+    with jobs.under(lever):
+        assert passes(torch, dataset, **options) == without
+    assert not lever.receipt().applied
+    return lever.receipt().reason
+
+
+class TestKept:
+    @each_loading
+    def test_the_same_batches(
+        self, jobs: Any, torch: Any, numbers: Made, loading: dict[str, Any]
+    ) -> None:
+        without = passes(torch, numbers, **loading)
+        numbers.drawn.value = 0
+        lever = CacheDataset()
+        with jobs.under(lever):
+            assert passes(torch, numbers, **loading) == without
+        assert lever.receipt().applied
+        evidence: dict[str, Any] = {**lever.receipt().evidence}
+        assert (evidence["datasets"], evidence["items"], evidence["batches"]) == (1, 70, 27)
+        assert evidence["bytes"] > 70 * 24
+        assert lever.receipt().once_seconds >= evidence["fill_seconds"] - 0.001 > 0
+        if not loading:
+            assert numbers.drawn.value == 70  # each item once, in three passes
+
+    def test_the_same_training(self, jobs: Any) -> None:
+        losses = jobs.train()
+        with jobs.under(CacheDataset()):
+            assert jobs.train() == losses
+
+    def test_together_with_more_workers(self, jobs: Any, torch: Any, numbers: Made) -> None:
+        without = passes(torch, numbers)
+        levers = LoaderWorkers(), CacheDataset()
+        with jobs.under(*levers):
+            assert passes(torch, numbers) == without
+        assert all(lever.receipt().applied for lever in levers)
+
+    @pytest.mark.parametrize("batch_size", [8, None])
+    def test_what_items_may_hold(self, jobs: Any, torch: Any, batch_size: int | None) -> None:
+        numpy = pytest.importorskip("numpy")
+
+        def make(index: int) -> Any:
+            pixels = torch.arange(24.0).view(2, 4, 3) + index
+            return {
+                "image": pixels.permute(2, 0, 1),
+                "crop": pixels[:, 1:3],
+                "mask": pixels > 12,
+                "half": pixels.bfloat16(),
+                "none": torch.empty(0),
+                "scalar": torch.tensor(index),
+                "array": numpy.arange(6).reshape(2, 3).T + index,
+                "number": numpy.float32(index),
+                "pair": Pair(torch.ones(2), index),
+                "list": [index, 0.5, f"text {index}", True],
+            }
+
+        # Of the dataset's own items a crop has gaps in memory; none of a batch has.
+        made = Made(make)
+        if batch_size is None:
+            make_one = made.make
+            made.make = lambda index: {k: v for k, v in make_one(index).items() if k != "crop"}
+        without = passes(torch, made, batch_size=batch_size)
+        lever = CacheDataset()
+        with jobs.under(lever):
+            assert passes(torch, made, batch_size=batch_size) == without
+        assert lever.receipt().applied
+
+    def test_a_subset_of_a_dataset(self, jobs: Any, torch: Any, numbers: Made) -> None:
+        part = torch.utils.data.Subset(numbers, range(60, 3, -2))
+        without = passes(torch, part)
+        lever = CacheDataset()
+        with jobs.under(lever):
+            assert passes(torch, part) == without
+        assert lever.receipt().evidence["items"] == len(part)
+
+    @pytest.mark.parametrize("workers", [0, 2])
+    def test_what_a_script_is_given_it_may_change(
+        self, jobs: Any, torch: Any, numbers: Made, workers: int
+    ) -> None:
+        with jobs.under(CacheDataset()):
+            batches = torch.utils.data.DataLoader(
+                numbers, batch_size=None, num_workers=workers, collate_fn=lambda item: list(item)
+            )
+            for _ in range(2):
+                for index, item in enumerate(batches):
+                    assert item[0].eq(index).all() and item[1] == index
+                    item[0].zero_()
+                    item[1] = -1
+
+    def test_the_loader_is_as_the_script_built_it(self, jobs: Any, torch: Any) -> None:
+        numbers = Still()
+        with jobs.under(CacheDataset()):
+            batches = torch.utils.data.DataLoader(numbers, batch_size=8)
+            for _ in range(2):
+                first = next(iter(batches)).tolist()
+            assert batches.dataset is numbers
+            assert len(copy.deepcopy(batches).dataset) == 70
+            again = pickle.loads(pickle.dumps(batches))
+            assert next(iter(again)).tolist() == first
+        assert "__init__" not in vars(torch.utils.data._utils.fetch._MapDatasetFetcher)
+
+    def test_a_dataset_in_two_loaders_is_drawn_once(
+        self, jobs: Any, torch: Any, numbers: Made
+    ) -> None:
+        lever = CacheDataset()
+        with jobs.under(lever):
+            passes(torch, numbers)
+            passes(torch, numbers, shuffle=False)
+        assert numbers.drawn.value == len(numbers)
+
+    def test_what_is_kept_goes_with_the_dataset(self, jobs: Any, torch: Any) -> None:
+        lever = CacheDataset()
+        with jobs.under(lever):
+            passes(torch, Made(float))
+            gc.collect()
+            assert lever._caches[0].filled is None
+        assert lever.receipt().applied
+
+
+class Still:
+    """One that can be pickled."""
+
+    def __len__(self) -> int:
+        return 70
+
+    def __getitem__(self, index: int) -> Any:
+        return float(index)
+
+
+class TestNotKept:
+    @each_loading
+    @pytest.mark.parametrize("when", [0, 69])
+    def test_one_item_that_draws_a_random_number(
+        self, jobs: Any, torch: Any, loading: dict[str, Any], when: int
+    ) -> None:
+        def make(index: int) -> Any:
+            return torch.rand(2) if index == when else torch.ones(2)
+
+        assert refused(jobs, torch, Made(make), **loading) == "its items draw random numbers"
+
+    def test_wherever_it_comes_from(self, jobs: Any, torch: Any) -> None:
+        numpy = pytest.importorskip("numpy")
+        own = torch.Generator()
+        hers = numpy.random.default_rng(1)
+        draws = [
+            lambda index: random.random(),
+            lambda index: numpy.random.rand(),
+            lambda index: torch.rand(1, generator=own),
+            lambda index: hers.random(),
+            lambda index: numpy.random.default_rng().random(),
+            lambda index: float(random.seed(index) or 0),
+        ]
+        for make in draws:
+            lever = CacheDataset()
+            with jobs.under(lever):
+                passes(torch, Made(make), count=1)
+            assert lever.receipt().reason == "its items draw random numbers"
+
+    def test_an_item_that_fails_fails_as_before(self, jobs: Any, torch: Any) -> None:
+        def make(index: int) -> Any:
+            if index == 40:
+                raise OSError("a broken file")
+            return index
+
+        lever = CacheDataset()
+        with jobs.under(lever):
+            batches = torch.utils.data.DataLoader(Made(make), batch_size=8)
+            with pytest.raises(OSError, match="a broken file"):
+                list(batches)
+        assert lever.receipt().reason == "an item could not be kept: OSError"
+
+    def test_items_that_change_their_dataset(self, jobs: Any, torch: Any) -> None:
+        dataset = Made(None)
+        dataset.asked = 0  # type: ignore[attr-defined]
+
+        def make(index: int) -> int:
+            dataset.asked += 1  # type: ignore[attr-defined]
+            return index
+
+        dataset.make = make
+        assert refused(jobs, torch, dataset) == "drawing an item changes its dataset"
+
+    def test_a_file_opened_at_the_first_item_is_no_change(self, jobs: Any, torch: Any) -> None:
+        dataset = Made(None)
+        dataset.file = None  # type: ignore[attr-defined]
+
+        def make(index: int) -> int:
+            dataset.file = dataset.file or object()  # type: ignore[attr-defined]
+            return index
+
+        dataset.make = make
+        lever = CacheDataset()
+        with jobs.under(lever):
+            passes(torch, dataset)
+        assert lever.receipt().applied
+        assert dataset.file is None  # type: ignore[attr-defined]
+
+    def test_objects_that_may_change(self, jobs: Any, torch: Any) -> None:
+        reason = refused_quietly(jobs, torch, Made(lambda index: {"x": {index}}))
+        assert reason == "its items hold a builtins.set, which may change"
+
+    def test_more_than_fits(
+        self, jobs: Any, torch: Any, numbers: Made, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(host_memory, "available", lambda: 10_000)
+        assert "of memory, and may take" in refused(jobs, torch, numbers)
+
+    def test_it_stops_before_memory_is_short(
+        self, jobs: Any, torch: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Known from a few hundred items on, not when it is too late."""
+        monkeypatch.setattr(host_memory, "available", lambda: 2**22)
+        big = Made(lambda index: torch.zeros(1000), count=100_000)
+        with jobs.under(CacheDataset()):
+            next(iter(torch.utils.data.DataLoader(big)))
+        assert big.drawn.value < 50_000
+
+    def test_what_takes_too_long(
+        self, jobs: Any, torch: Any, numbers: Made, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(filling, "ENOUGH_SECONDS", 0.0)
+        slow = CacheDataset(fill_seconds=1)
+        monkeypatch.setattr(slow, "fill_seconds", 1e-4)
+        with jobs.under(slow):
+            passes(torch, numbers)
+        assert "filling it" in slow.receipt().reason
+
+    @pytest.mark.parametrize("stops", ["dies", "hangs"])
+    def test_a_process_that_does_not_come_to_an_end(
+        self, jobs: Any, torch: Any, stops: str
+    ) -> None:
+        here = multiprocessing.current_process().name
+
+        def make(index: int) -> int:
+            if index == 50 and multiprocessing.current_process().name != here:
+                if stops == "dies":
+                    raise SystemExit
+                multiprocessing.Event().wait()
+            return index
+
+        lever, without = CacheDataset(fill_seconds=1), passes(torch, Made(int))
+        with jobs.under(lever):
+            assert passes(torch, Made(make)) == without
+        assert lever.receipt().reason in (
+            "a process that was to fill it ended too soon",
+            "filling it takes too long",
+        )
+
+    def test_datasets_that_are_left_alone(
+        self, jobs: Any, torch: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        data = torch.utils.data
+        whole = Still()
+        whole.__getitems__ = lambda indices: [0.0 for _ in indices]  # type: ignore[attr-defined]
+        for dataset, reason in (
+            (jobs.Stream(), "asked for by their number"),
+            (data.TensorDataset(torch.ones(9, 2)), "in memory already"),
+            (data.Subset(data.TensorDataset(torch.ones(9, 2)), [1, 2]), "in memory already"),
+            ([torch.ones(2)] * 4, "in memory already"),
+            (whole, "whole batches"),
+            (jobs.Numbers(x=torch.empty(2, device="meta")), "lives on the GPU"),
+        ):
+            lever = CacheDataset()
+            with jobs.under(lever):
+                list(data.DataLoader(dataset, batch_size=4))
+            assert reason in lever.receipt().reason
+
+    def test_workers_that_spawn(self, jobs: Any, torch: Any) -> None:
+        lever = CacheDataset()
+        with jobs.under(lever):
+            batches = torch.utils.data.DataLoader(
+                Still(), num_workers=1, multiprocessing_context="spawn"
+            )
+            lever._open((batches,), {})  # a pass is not made: spawning takes its time
+        assert "start by spawn" in lever._caches[0].reason
+
+    def test_batches_asked_for_by_one_index(self, jobs: Any, torch: Any) -> None:
+        lists = Made(lambda index: torch.tensor(index))
+        sampler = torch.utils.data.BatchSampler(range(70), 7, False)
+        lever = CacheDataset()
+        with jobs.under(lever):
+            drawn = list(torch.utils.data.DataLoader(lists, sampler=sampler, batch_size=None))
+        assert len(drawn) == 10 and drawn[9].tolist() == list(range(63, 70))
+        assert lever.receipt().reason == "no batch came from what is kept"
+
+    def test_without_a_loader(self, jobs: Any) -> None:
+        lever = CacheDataset()
+        with jobs.under(lever):
+            pass
+        assert lever.receipt().reason == "the script has no loader"
+
+
+def refused_quietly(jobs: Any, torch: Any, dataset: Any) -> str:
+    lever = CacheDataset()
+    with jobs.under(lever):
+        list(torch.utils.data.DataLoader(dataset, collate_fn=lambda items: items))
+    return lever.receipt().reason
+
+
+class TestChanged:
+    """A dataset that the script changes is asked again, from that batch or that pass on."""
+
+    @pytest.mark.parametrize("workers", [0, 1])
+    def test_between_passes(self, jobs: Any, torch: Any, workers: int) -> None:
+        labels = [1] * 70
+        dataset = Made(lambda index: labels[index])
+        dataset.labels = labels  # type: ignore[attr-defined]
+        lever = CacheDataset()
+        with jobs.under(lever):
+            batches = torch.utils.data.DataLoader(dataset, batch_size=70, num_workers=workers)
+            assert next(iter(batches)).sum() == 70
+            labels[50] = 5
+            assert next(iter(batches)).sum() == 74
+        assert lever.receipt().reason == "the script changes its dataset"
+
+    def test_in_the_middle_of_a_pass(self, jobs: Any, torch: Any) -> None:
+        dataset = Made(int)
+        lever = CacheDataset()
+        with jobs.under(lever):
+            batches = iter(torch.utils.data.DataLoader(dataset, batch_size=8))
+            assert next(batches).tolist() == list(range(8))
+            dataset.make = lambda index: -index
+            assert next(batches).tolist() == [-index for index in range(8, 16)]
+        assert lever.receipt().reason == "the script changes its dataset"
+
+    def test_in_place(self, jobs: Any, torch: Any) -> None:
+        numpy = pytest.importorskip("numpy")
+        for values in (torch.zeros(70), numpy.zeros(70)):
+            dataset = Made(values.__getitem__)
+            dataset.values = values  # type: ignore[attr-defined]
+            lever = CacheDataset()
+            with jobs.under(lever):
+                batches = torch.utils.data.DataLoader(dataset, batch_size=70)
+                assert next(iter(batches)).sum() == 0
+                assert lever.receipt().applied
+                values[3] = 1
+                assert next(iter(batches)).sum() == 1
+            assert lever.receipt().reason == "the script changes its dataset"
+
+    def test_a_dataset_for_every_pass(self, jobs: Any, torch: Any) -> None:
+        lever = CacheDataset()
+        with jobs.under(lever):
+            for _ in range(4):
+                passes(torch, Made(int), count=1)
+                gc.collect()
+        assert [cache.reason for cache in lever._caches][1] == (
+            "the script builds its dataset anew for every pass"
+        )
+        assert lever.receipt().evidence["datasets"] == 1
+
+
+class TestExpected:
+    def measured(self, waiting: float) -> Any:
+        log = builders.Log()
+        for _ in range(20):
+            log.data(waiting, 8).forward(5, 8).backward(8).optimizer(3)
+        return builders.measurement(log.events)
+
+    def test_it_could_win_the_wait(self, jobs: Any) -> None:
+        expected = CacheDataset.expected(jobs.seen(measurement=self.measured(16)))
+        assert expected.share == pytest.approx(0.5) and expected.is_worth_trying
+
+    def test_what_it_cannot_help(self, jobs: Any) -> None:
+        def reason(waiting: float = 16, cores: int = 8, **loader: Any) -> str:
+            loaders = [builders.loader(**loader)]
+            measurement = self.measured(waiting)
+            return CacheDataset.expected(
+                jobs.seen(cores, measurement=measurement, loaders=loaders)
+            ).reason
+
+        assert "of a step" in reason(waiting=0.1)
+        assert reason(samples=None) == "its items cannot be asked for by their number"
+        assert reason(dataset="TensorDataset") == "its items lie in memory already"
+        assert "at the least" in reason(batches=100_000, cores=2)
+        nothing = jobs.seen(measurement=self.measured(16), loaders=[])
+        assert CacheDataset.expected(nothing).reason == "the script has no loader"
+
+    def test_settings_that_cannot_be(self) -> None:
+        assert "fill_seconds" in CacheDataset(fill_seconds=0).problem()
+        assert "memory_share" in CacheDataset(memory_share=1.5).problem()
