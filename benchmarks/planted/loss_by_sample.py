@@ -10,7 +10,7 @@ import argparse
 import torch
 from torch import nn
 
-SIZE, CLASSES = 16, 16
+SIZE, CLASSES = 8, 16
 
 
 def dice(probabilities, truth):
