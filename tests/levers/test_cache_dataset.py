@@ -5,6 +5,7 @@ import gc
 import multiprocessing
 import pickle
 import random
+import time
 from typing import Any, NamedTuple
 
 import pytest
@@ -144,6 +145,15 @@ class TestKept:
         with jobs.under(lever):
             assert passes(torch, part) == without
         assert lever.receipt().evidence["items"] == len(part)
+
+    def test_a_sampler_that_draws_from_an_array(self, jobs: Any, torch: Any, numbers: Made) -> None:
+        numpy = pytest.importorskip("numpy")
+        sampler = torch.utils.data.SubsetRandomSampler(numpy.arange(5, 69, 2))
+        without = passes(torch, numbers, shuffle=False, sampler=sampler)
+        lever = CacheDataset()
+        with jobs.under(lever):
+            assert passes(torch, numbers, shuffle=False, sampler=sampler) == without
+        assert lever.receipt().evidence["batches"] == 12
 
     @pytest.mark.parametrize("workers", [0, 2])
     def test_what_a_script_is_given_it_may_change(
@@ -287,15 +297,20 @@ class TestNotKept:
             next(iter(torch.utils.data.DataLoader(big)))
         assert big.drawn.value < 50_000
 
-    def test_what_takes_too_long(
-        self, jobs: Any, torch: Any, numbers: Made, monkeypatch: pytest.MonkeyPatch
+    def test_what_takes_too_long_is_given_up_early(
+        self, jobs: Any, torch: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(filling, "ENOUGH_SECONDS", 0.0)
-        slow = CacheDataset(fill_seconds=1)
-        monkeypatch.setattr(slow, "fill_seconds", 1e-4)
-        with jobs.under(slow):
-            passes(torch, numbers)
-        assert "filling it" in slow.receipt().reason
+
+        def make(index: int) -> int:
+            time.sleep(0.0005)
+            return index
+
+        slow, lever = Made(make, count=2**20), CacheDataset()
+        with jobs.under(lever):
+            next(iter(torch.utils.data.DataLoader(slow)))
+        assert lever.receipt().reason.startswith("filling it would take ")
+        assert slow.drawn.value < 100_000
 
     @pytest.mark.parametrize("stops", ["dies", "hangs"])
     def test_a_process_that_does_not_come_to_an_end(
@@ -408,6 +423,18 @@ class TestChanged:
                 values[3] = 1
                 assert next(iter(batches)).sum() == 1
             assert lever.receipt().reason == "the script changes its dataset"
+
+    def test_a_transform_that_is_replaced(self, jobs: Any, torch: Any) -> None:
+        """Inside what the dataset is a part of: seen before the next pass."""
+        dataset = Made(int)
+        part = torch.utils.data.Subset(dataset, range(8))
+        lever = CacheDataset()
+        with jobs.under(lever):
+            batches = torch.utils.data.DataLoader(part, batch_size=8)
+            assert next(iter(batches)).sum() == 28
+            dataset.make = lambda index: -index
+            assert next(iter(batches)).sum() == -28
+        assert lever.receipt().reason == "the script changes its dataset"
 
     def test_a_dataset_for_every_pass(self, jobs: Any, torch: Any) -> None:
         lever = CacheDataset()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable
 from mmap import mmap
@@ -49,16 +50,28 @@ class Cache:
             return
         now, was = attributes(dataset), self._attributes
         same = now.keys() == was.keys() and all(now[name] is was[name] for name in was)
-        if not same or (thoroughly and fingerprint(self._torch, dataset) != self._looks):
+        if not same or (thoroughly and not self._looks_the_same(dataset)):
             self.drop(CHANGED)
             self.batches = 0
 
+    def _looks_the_same(self, dataset: Any) -> bool:
+        try:
+            return fingerprint(self._torch, dataset) == self._looks
+        except Exception:  # what the script put into it may raise what it likes
+            return False
+
     def item(self, index: Any, dataset: Any) -> Any:
         kept = self.filled.items if self.filled else ()
-        if type(index) is int and 0 <= index < len(kept):
+        if _is_number(index) and 0 <= index < len(kept):
             return copied(self._torch, kept[index])
         self._missed[0] = 1
         return dataset[index]
+
+
+def _is_number(index: Any) -> bool:
+    """Many samplers draw from an array. Other kinds a dataset may take for something else."""
+    numpy = sys.modules.get("numpy")
+    return type(index) is int or (numpy is not None and type(index) is numpy.int64)
 
 
 def _weakly(dataset: Any, gone: Callable[[], None]) -> Callable[[], Any]:

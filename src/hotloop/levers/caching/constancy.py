@@ -110,10 +110,10 @@ def _inside(part: Any) -> list[Any]:
 
 
 def attributes(thing: Any) -> dict[str, Any]:
-    """Its own. None where it has no place for any."""
+    """Its own. None where it has no place for any, or does not show them."""
     try:
         return dict(vars(thing))
-    except TypeError:
+    except Exception:
         return {}
 
 

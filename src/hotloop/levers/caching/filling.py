@@ -25,7 +25,7 @@ from hotloop.levers.caching.kept_items import OBJECTS, Unfit, packed, unpacked
 
 CHUNK = 32
 """Items that are sent together, and after which the random states are looked at."""
-ENOUGH_CHUNKS = 8
+ENOUGH_ITEMS = 256
 ENOUGH_SECONDS = 1.0
 """From when on it is believed how long filling will take, and how much memory."""
 MOST_PROCESSES = 16
@@ -52,7 +52,7 @@ class Filled:
 def fill(torch: Any, dataset: Any, limits: Limits) -> Filled:
     """Raises Unfit where it is not to be kept."""
     began, count = time.monotonic(), len(dataset)
-    filled, done = Filled([None] * count), 0
+    filled, done, started = Filled([None] * count), 0, 0.0
     with _processes(torch, dataset, count) as sources:
         while (told := _next(sources, began + limits.seconds)) is not None:
             first, message, buffer = told
@@ -60,19 +60,22 @@ def fill(torch: Any, dataset: Any, limits: Limits) -> Filled:
             filled.items[first : first + len(items)] = items
             filled.bytes += len(buffer) + OBJECTS * len(message) * (1 + limits.workers)
             filled.seconds = time.monotonic() - began
+            started = started or filled.seconds
             done += len(items)
-            _check(filled, done, limits)
+            _check(filled, done, started, limits)
     if done < count:
         raise Unfit("a process that was to fill it ended too soon")
     return filled
 
 
-def _check(filled: Filled, done: int, limits: Limits) -> None:
-    left = len(filled.items) / done
-    size = filled.bytes * (left if done >= ENOUGH_CHUNKS * CHUNK else 1)
+def _check(filled: Filled, done: int, started: float, limits: Limits) -> None:
+    """`started`: the seconds until the first items came, which says nothing of the others."""
+    left = (len(filled.items) - done) / done if done >= ENOUGH_ITEMS else 0.0
+    size = filled.bytes * (1 + left)
     if size > limits.bytes:
         raise Unfit(f"it would take {_mib(size)} of memory, and may take {_mib(limits.bytes)}")
-    seconds = filled.seconds * (left if filled.seconds > ENOUGH_SECONDS else 1)
+    spent = filled.seconds - started
+    seconds = filled.seconds + (spent * left if spent > ENOUGH_SECONDS else 0.0)
     if seconds > limits.seconds:
         raise Unfit(f"filling it would take {seconds:.0f} s, and may take {limits.seconds:.0f} s")
 
