@@ -13,7 +13,8 @@ test: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto --dist loadfile -m 'not alone'
+	$(BIN)/pytest -m alone
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build

@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+from hotloop.diagnose.base import Effort, Finding
+from hotloop.diagnose.diagnosis import Diagnosis
+from hotloop.diagnose.numbers import Numbers
 from hotloop.figures import PhaseShare, figures
 from hotloop.levers.registry import LEVERS
 from hotloop.measurement import Inventory, Measurement, Software
@@ -100,3 +103,39 @@ def test_the_user_says_how_far_to_go(effect: str, has_lower: bool) -> None:
     assert "compile" in names(candidates)
     if not has_lower:
         assert refused["bf16"] == "its effect is lower_precision, more than --effect allows"
+
+
+class TestDiagnosed:
+    """Of a job that was looked into."""
+
+    CROWDED = builders.measurement(
+        inventory=Inventory(
+            models=[builders.model()], optimizers=[builders.optimizer()], threads=16
+        )
+    )
+
+    def offered(self, *findings: Finding) -> tuple[dict[str, Candidate], dict[str, str]]:
+        found = figures(self.CROWDED)
+        assert found is not None
+        diagnosis = Diagnosis("It is slow.", findings, (), Numbers())
+        candidates, refused = promising(self.CROWDED, found, 2, Options(), diagnosis)
+        return {one.lever: one for one in candidates}, {one.lever: one.reason for one in refused}
+
+    def test_what_a_rule_looks_for_and_did_not_find_is_not_tried(self) -> None:
+        candidates, refused = self.offered()
+        assert "threads" not in candidates
+        assert refused["threads"] == "nothing that was found speaks for it"
+
+    def test_what_was_found_is_tried_first_with_what_it_would_win(self) -> None:
+        crowded = Finding(
+            "too_many_threads", "Too many", 0.4, "Fewer.", Effort.SETTING, levers=("threads",)
+        )
+        remark = replace(crowded, share=0.9, is_limit=False)
+        candidates, _ = self.offered(crowded, replace(crowded, share=0.3), remark)
+        assert next(iter(candidates)) == "threads"
+        assert candidates["threads"].predicted == 0.4
+
+    def test_others_are_still_tried_where_they_could_win_enough(self) -> None:
+        candidates, _ = self.offered()
+        assert "compile" in candidates
+        assert candidates["compile"].predicted is None

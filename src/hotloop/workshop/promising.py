@@ -8,7 +8,7 @@ from hotloop.diagnose import base
 from hotloop.diagnose.diagnosis import Diagnosis
 from hotloop.figures import Figures, training_loader
 from hotloop.inspection import Inspection
-from hotloop.levers.base import Effect, Seen
+from hotloop.levers.base import Effect, Expectation, Seen
 from hotloop.levers.registry import LEVERS
 from hotloop.machine import Machine
 from hotloop.measurement import Measurement
@@ -18,6 +18,10 @@ from hotloop.suggest import LEAST_SHARE
 
 HOW_FAR = list(Effect)
 """From what changes least to what changes most."""
+
+
+ONLY_IF_FOUND = frozenset({"threads", "cache_dataset", "allocator"})
+"""What a rule of the diagnosis looks for exactly. Where that found nothing, a trial would not."""
 
 
 def promising(
@@ -31,8 +35,6 @@ def promising(
 ) -> tuple[tuple[Candidate, ...], tuple[Refused, ...]]:
     """The most promising first, and the others with the reason."""
     predicted = predictions(diagnosis)
-    # Of a job that was looked into more is known than what a lever could win at the very most.
-    least = LEAST_SHARE if diagnosis is None else base.LEAST_SHARE
     seen = Seen(measurement, figures, training_loader(measurement), cores, inspection)
     if machine is not None:
         seen = replace(seen, physical_cores=machine.physical_cores, nodes=machine.nodes)
@@ -43,8 +45,8 @@ def promising(
         expected = lever.expected(seen)
         settings = () if reason or expected.reason else tuple(lever.settings(seen))
         reason = reason or expected.reason
-        if not reason and name not in predicted and expected.share < least:
-            reason = f"it could win {expected.share:.1%} of a step at the very most"
+        if not reason and name not in predicted:
+            reason = _hopeless(name, expected, diagnosis)
         if reason or not settings:
             refused.append(Refused(name, reason or "no setting of it is left to try", tried=False))
         else:
@@ -61,6 +63,17 @@ def predictions(diagnosis: Diagnosis | None) -> dict[str, float]:
         for finding in limits
         for lever in finding.levers
     }
+
+
+def _hopeless(name: str, expected: Expectation, diagnosis: Diagnosis | None) -> str:
+    """Of one that no finding speaks for: why it is not worth a trial; empty when it is."""
+    if diagnosis is not None and name in ONLY_IF_FOUND:
+        return "nothing that was found speaks for it"
+    # Of a job that was looked into more is known than what a lever could win at the very most.
+    least = LEAST_SHARE if diagnosis is None else base.LEAST_SHARE
+    if expected.share < least:
+        return f"it could win {expected.share:.1%} of a step at the very most"
+    return ""
 
 
 def _out_of_bounds(name: str, effect: Effect, options: Options) -> str:
