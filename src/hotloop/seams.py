@@ -46,6 +46,8 @@ class Seams:
     """A tensor on the host moves to a device: (tensor, …) -> tensor."""
     model: Seam = field(default_factory=Seam)
     """A root module is called: (module, …) -> output."""
+    captured: Seam = field(default_factory=Seam)
+    """A graph was captured, to be compiled by the compile lever: (captured) -> compiled."""
     backward: Seam = field(default_factory=Seam)
     """A loss is differentiated by backward(): (tensors, …)."""
     grad: Seam = field(default_factory=Seam)

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.graphs import Backend
 
 if TYPE_CHECKING:
-    from hotloop.seams import Seams
+    from hotloop.seams import Seam, Seams
 
 MODES = ("default", "reduce-overhead")
 GAIN = 0.3
@@ -33,6 +34,7 @@ class Compile(Lever):
 
     def __post_init__(self) -> None:
         self._torch: Any = None
+        self._captured: Seam | None = None
         self._compiled: list[weakref.ref[Any]] = []
         self._before: tuple[int, int] | None = None
         self._why_not = "no model was called in training"
@@ -56,6 +58,7 @@ class Compile(Lever):
 
     def apply(self, torch: Any, seams: Seams) -> None:
         self._torch = torch
+        self._captured = seams.captured
         seams.model.before.append(self._call)
         seams.model.after.append(self._called)
         if self.mode == "reduce-overhead":
@@ -106,11 +109,17 @@ class Compile(Lever):
             # torch skips its own code as a beginning, but not on the way: Sequential().compile()
             # captures nothing at all, a function that calls it does.
             call = _through_a_function(module)
-            module._compiled_call_impl = self._torch.compile(call, mode=self.mode)
+            module._compiled_call_impl = self._torch.compile(call, **self._how(module))
         else:
-            module.compile(mode=self.mode)
+            module.compile(**self._how(module))
         self._compiled.append(weakref.ref(module))
         return True
+
+    def _how(self, module: Any) -> dict[str, Any]:
+        """By torch's own backend, unless another lever wants to see the graphs."""
+        if self._captured is None or not self._captured.is_used:
+            return {"mode": self.mode}
+        return {"backend": Backend(self._torch, self.mode, module, self._captured)}
 
     def _reason_not_to(self, module: Any) -> str:
         if hasattr(module, "_orig_mod") or module._compiled_call_impl is not None:

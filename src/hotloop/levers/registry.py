@@ -10,6 +10,7 @@ from hotloop.levers.cache_dataset import CacheDataset
 from hotloop.levers.channels_last import ChannelsLast
 from hotloop.levers.compile import Compile
 from hotloop.levers.cudnn_benchmark import CudnnBenchmark
+from hotloop.levers.fused_attention import FusedAttention
 from hotloop.levers.fused_optimizer import FusedOptimizer
 from hotloop.levers.loader_workers import LoaderWorkers
 from hotloop.levers.pin_memory import PinMemory
@@ -30,6 +31,7 @@ _ALL: tuple[type[Lever], ...] = (
     CudnnBenchmark,
     SdpaBackend,
     Compile,
+    FusedAttention,
     FusedOptimizer,
 )
 
