@@ -38,6 +38,7 @@ def handwritten_attention(case: Case) -> Finding | None:
         effort=Effort.LINES,
         evidence=tuple(_line(one, counted) for one in dear[:5]),
         places=tuple(one.place for one in dear),
+        levers=("fused_attention",),
     )
 
 
