@@ -3,10 +3,12 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from hotloop.inspection import Attention, Frame, Inspection, Operators
 from hotloop.levers import graphs
 from hotloop.levers.base import Receipt
 from hotloop.levers.compile import Compile
@@ -400,7 +402,15 @@ def test_torch_compiles_as_in_each_mode(torch: Any) -> None:
 def test_what_it_could_win(torch: Any) -> None:
     from tests.levers.jobs import seen
 
+    def looked_into(job: Any, *found: Attention) -> Any:
+        return replace(job, inspection=Inspection(operators=Operators(attention=list(found))))
+
+    by_hand = Attention(Frame("train.py", 7, "forward", True), 3, 64, 64, 0.01)
     assert FusedAttention.settings(seen()) == [{}]
-    assert 0 < FusedAttention.expected(seen()).share < Compile.expected(seen()).share
+    assert "not looked into" in FusedAttention.expected(seen()).reason
+    assert "no attention was seen" in FusedAttention.expected(looked_into(seen())).reason
+    expected = FusedAttention.expected(looked_into(seen(), by_hand))
+    assert 0 < expected.share < Compile.expected(seen()).share
     compiled = seen(models=[builders.model(compiled=True)])
-    assert "compiles its model itself" in FusedAttention.expected(compiled).reason
+    refused = FusedAttention.expected(looked_into(compiled, by_hand))
+    assert "compiles its model itself" in refused.reason

@@ -40,7 +40,12 @@ class FusedAttention(Lever):
 
     @classmethod
     def expected(cls, seen: Seen) -> Expectation:
-        """Layers are not listed by a measurement: whether there is attention, the trial says."""
+        """Whether there is attention at all is known of a job that was looked into."""
+        operators = seen.inspection.operators if seen.inspection else None
+        if operators is None:
+            return refuse("it was not looked into, so its attention is not known")
+        if not operators.attention:
+            return refuse("no attention was seen that is written by hand")
         if any(model.compiled for model in seen.measurement.inventory.models):
             return refuse("the script compiles its model itself, and its graphs are not seen")
         return Expectation(seen.share("forward", "backward") * GAIN)

@@ -20,7 +20,7 @@ HOW_FAR = list(Effect)
 """From what changes least to what changes most."""
 
 
-ONLY_IF_FOUND = frozenset({"threads", "cache_dataset", "allocator", "fused_attention"})
+ONLY_IF_FOUND = frozenset({"threads", "cache_dataset", "allocator"})
 """What a rule of the diagnosis looks for exactly. Where that found nothing, a trial would not."""
 
 

@@ -55,7 +55,7 @@ class TestOnACpu:
         assert found.places == (at(29),)
         assert "model.py:29: 2 times a step, 512 queries by 512 keys" in found.evidence[0]
         assert "scaled_dot_product_attention" in found.remedy
-        assert found.levers == ()
+        assert found.levers == ("fused_attention",)
 
     def test_by_its_operators_where_no_lines_were_kept(self) -> None:
         made = look_at(on_cpu(), operators=replace(COUNTED, lines=[], seconds=1.5))
