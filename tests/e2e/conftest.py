@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -70,9 +72,12 @@ class Desk:
 
     def __init__(self, base: Path) -> None:
         self.base = base
-        self.project, self.home, self.tmp = base / "project", base / "home", base / "tmp"
-        for folder in (self.project, self.home, self.tmp):
+        self.project, self.home = base / "project", base / "home"
+        for folder in (self.project, self.home):
             folder.mkdir()
+        # Sockets lie in it, between a loader and its workers: their paths may have 107 characters.
+        self.tmp = Path(tempfile.mkdtemp(prefix="desk-"))
+        weakref.finalize(self, shutil.rmtree, self.tmp, ignore_errors=True)
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "HOTLOOP"))}
         kept.pop("VIRTUAL_ENV", None)
         self.executable = sys.executable

@@ -107,7 +107,8 @@ def test_loader_workers(tmp_path: Path, pool: Executor) -> None:
 @pytest.fixture(scope="module")
 def measured(shared_desk: Desk) -> Ended:
     shared_desk.write(TRAIN)
-    return shared_desk.profile("--steps", "20", "--json", "--study", "kept", "train.py")
+    words = ("--no-look", "--steps", "20", "--json", "--study", "kept", "train.py")
+    return shared_desk.hotloop("profile", *words)
 
 
 def test_figures_as_json(measured: Ended) -> None:

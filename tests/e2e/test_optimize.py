@@ -54,9 +54,9 @@ class Story:
         before = desk.files()
         self.dry = desk.hotloop("optimize", "--dry-run", "--json", *QUICK, *JOB)
         self.after_dry = desk.study()["trials"]
-        self.killed = self._stopped(signal.SIGKILL, in_trial=2)
+        self.killed = self._stopped(signal.SIGKILL, in_trial=3)
         self.after_kill = desk.study()["trials"]
-        self.interrupted = self._stopped(signal.SIGINT, in_trial=3)
+        self.interrupted = self._stopped(signal.SIGINT, in_trial=4)
         self.after_interrupt = desk.study()["trials"]
         self.ended = desk.hotloop("optimize", "--resume", "--json", *QUICK, *JOB)
         self.survivors += desk.survivors()
@@ -104,11 +104,12 @@ def purposes(trials: Any) -> list[str]:
     return [trial["purpose"] for trial in trials]
 
 
-def test_a_dry_run_runs_the_script_once_and_says_what_would_follow(story: Story) -> None:
+def test_a_dry_run_times_the_script_looks_into_it_and_says_what_would_follow(story: Story) -> None:
     assert story.dry.code == 0, story.dry
-    assert purposes(story.after_dry) == ["baseline"]
+    assert purposes(story.after_dry) == ["baseline", "look"]
     told = json.loads(story.dry.out)
     assert [one["lever"] for one in told["candidates"]] == ["loader_workers"]
+    assert told["candidates"][0]["predicted"] > 0.3  # of a step, by the finding that it addresses
     assert told["outlook"]["runs"][0] > 1
 
 
@@ -119,7 +120,7 @@ def test_killed_in_a_trial_it_keeps_those_before(story: Story) -> None:
 
 def test_interrupted_it_says_how_to_go_on(story: Story) -> None:
     assert story.interrupted.code == 130, story.interrupted
-    assert purposes(story.after_interrupt) == ["baseline", "screen"]
+    assert purposes(story.after_interrupt) == ["baseline", "look", "screen"]
     folder = story.folder.relative_to(story.desk.project)
     again = f"hotloop optimize --resume {folder} {' '.join((*QUICK, *JOB))}\n"
     assert story.interrupted.err.endswith(f"To go on: {again}")
@@ -131,7 +132,7 @@ def test_however_it_was_stopped_no_process_is_left(story: Story) -> None:
 
 def test_resumed_it_proves_that_workers_help(story: Story) -> None:
     assert story.ended.code == 0, story.ended
-    assert story.trials[:2] == story.after_interrupt
+    assert story.trials[:3] == story.after_interrupt
     told = story.told
     assert told["ratio"]["ratio"] > 1.3
     assert told["ratio"]["low"] > 1

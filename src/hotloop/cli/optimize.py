@@ -51,7 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="STUDY",
         help="go on with this study (default: the newest of this job)",
     )
-    add("--dry-run", action="store_true", help="measure the script once and say what would be done")
+    add(
+        "--dry-run",
+        action="store_true",
+        help="measure the script, look into it and say what would be done",
+    )
     add(
         "--plan-out",
         metavar="FILE",
