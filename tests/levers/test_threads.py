@@ -119,9 +119,9 @@ def expected(jobs: Any, threads: int, workers: int, cores: int = 8, **known: Any
 
 def test_what_it_expects_on_a_cpu(jobs: Any) -> None:
     computing = 0.8
-    assert expected(jobs, 16, 0, cores=2).share == pytest.approx(computing * 0.6 * 7 / 8)
+    assert expected(jobs, 16, 0, cores=2).share == pytest.approx(computing * 0.8 * 7 / 8)
     assert expected(jobs, 1, 0, cores=2).share == pytest.approx(computing * 0.85 / 2)
-    assert expected(jobs, 8, 8).share == pytest.approx(computing * 0.6 / 2)
+    assert expected(jobs, 8, 8).share == pytest.approx(computing * 0.8 / 2)
     assert expected(jobs, 8, 0).reason == "torch computes with 8 threads on 8 cores already"
     assert "beside 2 workers" in expected(jobs, 8, 2).reason
     assert "beside 1 workers" in expected(jobs, 1, 1, cores=1).reason

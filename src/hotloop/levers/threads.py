@@ -24,7 +24,7 @@ MOST_THREADS = 1024
 WAITING = 0.02
 CROWDED = 1.5
 """Threads and workers a core. Up to that, one more does little harm."""
-LOST = 0.6
+LOST = 0.8
 """Of the computing, at most, where many threads share a core. Assumed."""
 PARALLEL = 0.85
 """Of the computing, what gets faster with threads. Assumed: Python and small operators do not."""

@@ -148,6 +148,9 @@ class TestAttention:
         q, k, v = torch.randn(3, 2, 4, 16, 8).unbind()
         probe.begin()
         torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        torch.nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=0.1)  # has no kernel
+        layer = torch.nn.MultiheadAttention(8, 2)
+        layer(*torch.randn(3, 5, 2, 8, requires_grad=True).unbind(), need_weights=False)
         assert probe.end(1).attention == []
 
     def test_a_classifiers_softmax_is_none(self, torch: Any, probe: OperatorProbe) -> None:

@@ -8,9 +8,10 @@ from hotloop.diagnose.wording import percent, times
 
 TOO_MANY = 1.5
 """Times the cores. Up to that a thread more does little harm."""
-LOST = 0.6
-"""Of the computing, at most: assumed. The threads of an operator end together, and with several on
-a core each operator waits until the last of them had its turn."""
+LOST = 0.8
+"""Of the computing, at most: assumed, and about what eight threads a core were seen to lose. The
+threads of an operator end together, and with several on a core each operator waits until the last
+of them had its turn."""
 
 
 def too_many_threads(case: Case) -> Finding | None:

@@ -14,9 +14,11 @@ from hotloop.inspection import Attention, OperatorLine, Operators
 from hotloop.runtime.look.attention import AttentionFinder
 from hotloop.runtime.look.flops import Formulas, is_heavy
 from hotloop.runtime.look.frames import Frames
+from hotloop.runtime.patches import Patches
 from hotloop.seams import Seams
 
 MOST_LINES = 200
+FUSED = "scaled_dot_product_attention"
 
 
 @dataclass
@@ -40,6 +42,8 @@ class OperatorProbe:
         self._mode: Any = None
         self._phase = "forward"
         self._loading = False
+        self._attending = False
+        self._patches = Patches()
         self._count = 0
         self._ns = 0
         self._bytes = 0.0
@@ -60,11 +64,15 @@ class OperatorProbe:
         seams.model.before.append(lambda args, kwargs: self._enter("forward"))
 
     def begin(self) -> None:
+        self._patches.replace(
+            self._torch.nn.functional, FUSED, self._noted(getattr(self._torch.nn.functional, FUSED))
+        )
         self._mode = _mode(self._torch, self._see)
         self._mode.__enter__()
 
     def end(self, steps: int) -> Operators:
         self._mode.__exit__(None, None, None)
+        self._patches.restore()
         return Operators(
             steps=steps,
             count=self._count,
@@ -77,6 +85,18 @@ class OperatorProbe:
             lines=self._kept_lines(),
             attention=self._kept_attention(),
         )
+
+    def _noted(self, fused: Any) -> Any:
+        """What it runs is not written by hand, also where it has no kernel, as with dropout."""
+
+        def attend(*args: Any, **kwargs: Any) -> Any:
+            self._attending = True
+            try:
+                return fused(*args, **kwargs)
+            finally:
+                self._attending = False
+
+        return attend
 
     def _load(self, is_loading: bool) -> None:
         self._loading = is_loading
@@ -130,7 +150,7 @@ class OperatorProbe:
             line.differentiated += 1
             # The node was made just before its operator came here.
             self._line_of[self._torch._C._autograd._get_sequence_nr() - 1] = number
-        if self._phase == "forward":
+        if self._phase == "forward" and not self._attending:
             self._attention.tell(name, inputs, results, ns / 1e9, number)
 
     def _note_backward(self, node: Any, ns: int) -> None:
