@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .PHONY: demo test clean
 
 demo: $(READY)
-	cd examples && ../$(BIN)/hotloop optimize image_cnn.py
+	cd examples && ../$(BIN)/hotloop optimize --steps 20 image_cnn.py
 
 test: $(READY)
 	$(BIN)/ruff check .
