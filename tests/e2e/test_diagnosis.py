@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 LIVE = [planted for planted in SUITE if planted.where == "cpu"]
 TIMED = StopRule(min_steps=20, min_seconds=2.5, max_seconds=12.0)
 LOOKED = Look(warm_up=6, steps=8, seconds=1.5, most_seconds=5.0, counted_steps=1)
-ATTEMPTS = 2
+ATTEMPTS = 3
 """A machine that does other things for some seconds can make any job wait."""
 
 
@@ -63,6 +63,8 @@ def problem(planted: Planted, diagnosis: Diagnosis) -> str:
         return f"found nothing: {diagnosis.verdict}"
     if (found.rule, found.cause) != (planted.rule, planted.cause):
         return f"found {found.rule} {found.cause}: {found.title}"
+    if not planted.wins_time:
+        return ""  # which line keeps the memory is not known: --depth python tells
     lines = [place.line for place in found.places if place.file == str(planted.source)]
     return "" if planted.line in (None, *lines) else f"found it in {lines}"
 
