@@ -55,13 +55,14 @@ def run(
 def _roof(python: str, live: Live, received: list[int]) -> Roof | None:
     """What this machine can do, from the cache or measured now."""
     from hotloop import roofs
-
-    def heed() -> None:
-        if received:
-            raise KeyboardInterrupt
+    from hotloop.cli import signals
 
     try:
-        return roofs.of(python, watch=heed, begins=lambda: live.say("measuring the machine"))
+        return roofs.of(
+            python,
+            watch=lambda: signals.heed(received),
+            begins=lambda: live.say("measuring the machine"),
+        )
     except KeyboardInterrupt:
         return None
 

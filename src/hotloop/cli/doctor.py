@@ -45,20 +45,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _doctor(arguments: argparse.Namespace, received: list[int]) -> int:
     from hotloop import interpreter
+    from hotloop.cli import signals
     from hotloop.doctor.examination import examine
 
     _require_all(arguments.paths)
     python = interpreter.find(arguments.python)
 
-    def heed() -> None:
-        if received:
-            raise KeyboardInterrupt
-
     try:
         found = examine(
-            python, tuple(arguments.paths), remeasure=arguments.remeasure, watch=heed, begins=_say
+            python,
+            tuple(arguments.paths),
+            remeasure=arguments.remeasure,
+            watch=lambda: signals.heed(received),
+            begins=_say,
         )
-        heed()
+        signals.heed(received)
     except KeyboardInterrupt:
         return common.interrupted(received)
     _show(found, arguments.json)

@@ -132,15 +132,12 @@ def _roof_of(job: ScriptJob, received: list[int]) -> Callable[[Measurement], Roo
     On a CPU it takes as long as a trial and says little that a search could use.
     """
     from hotloop import roofs
-    from hotloop.roof_process import Measured, in_a_process
-
-    def heed() -> None:
-        if received:
-            raise KeyboardInterrupt
+    from hotloop.cli import signals
+    from hotloop.roof_process import Measured
 
     def roof(measurement: Measurement) -> Roof | None:
         if measurement.software.device != "cpu":
-            return roofs.of(job.python, measure=in_a_process, watch=heed)
+            return roofs.of(job.python, watch=lambda: signals.heed(received))
         return roofs.of(job.python, measure=lambda python, watch: Measured())
 
     return roof

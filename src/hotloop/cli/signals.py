@@ -34,12 +34,17 @@ def noted() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
+def heed(received: list[int]) -> None:
+    """To be called several times a second, where it is a good moment to stop."""
+    if received:
+        raise KeyboardInterrupt
+
+
 def heeded(received: list[int], watcher: Watcher) -> Watcher:
-    """`watcher`, which is asked several times a second: a good moment to stop."""
+    """`watcher`, which is asked several times a second."""
 
     def watch(glimpse: Glimpse) -> None:
         watcher(glimpse)
-        if received:
-            raise KeyboardInterrupt
+        heed(received)
 
     return watch

@@ -25,7 +25,9 @@ WAITING = 0.02
 CROWDED = 1.5
 """Threads and workers a core. Up to that, one more does little harm."""
 LOST = 0.8
-"""Of the computing, at most, where many threads share a core. Assumed."""
+"""Of the computing, at most: assumed, and about what eight threads a core were seen to lose. The
+threads of an operator end together, and with several on a core each operator waits until the last
+of them had its turn."""
 PARALLEL = 0.85
 """Of the computing, what gets faster with threads. Assumed: Python and small operators do not."""
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from hotloop.diagnose.rules.too_many_threads import LOST, too_many_threads
+from hotloop.diagnose.rules.too_many_threads import too_many_threads
+from hotloop.levers.threads import LOST
 from hotloop.inspection import Call, Inspection
 from hotloop.measurement import Software
 from tests.diagnose.making import case, users

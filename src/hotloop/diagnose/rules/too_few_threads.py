@@ -5,9 +5,8 @@ from __future__ import annotations
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
 from hotloop.diagnose.threads import computing, places
 from hotloop.diagnose.wording import percent, times
+from hotloop.levers.threads import PARALLEL
 
-PARALLEL = 0.85
-"""Of the computing, what gets faster with threads. Assumed: Python and small operators do not."""
 GAIN = 0.8
 """Of a core, what every further one adds where the machine's own figures are not known."""
 

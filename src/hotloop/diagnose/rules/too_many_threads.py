@@ -5,13 +5,10 @@ from __future__ import annotations
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
 from hotloop.diagnose.threads import computing, places
 from hotloop.diagnose.wording import percent, times
+from hotloop.levers.threads import LOST
 
 TOO_MANY = 1.5
 """Times the cores. Up to that a thread more does little harm."""
-LOST = 0.8
-"""Of the computing, at most: assumed, and about what eight threads a core were seen to lose. The
-threads of an operator end together, and with several on a core each operator waits until the last
-of them had its turn."""
 
 
 def too_many_threads(case: Case) -> Finding | None:
