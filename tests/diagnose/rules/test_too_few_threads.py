@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from hotloop.diagnose.rules.too_few_threads import too_few_threads
-from hotloop.levers.threads import PARALLEL
 from hotloop.inspection import Call, Inspection
+from hotloop.levers.threads import PARALLEL
 from hotloop.measurement import Software
 from tests.builders import Log, loader
 from tests.diagnose.making import case, users
