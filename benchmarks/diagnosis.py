@@ -1,15 +1,20 @@
 """Is the diagnosis right? Planted jobs, each limited by one known thing, are diagnosed.
 
     python benchmarks/diagnosis.py [--only NAME …] [--pairs 3] [--no-gains] [--no-traceml]
+        [--where gpu] [--record FOLDER]
 
 For each job that this machine can run: what `hotloop profile` finds first, against what was planted
 (rule, cause and line); the gain that the finding predicts, against the gain that removing the
 planted thing really gives, in interleaved pairs of processes; and what TraceML says of it.
+
+`--record` keeps each study, without the paths of this machine: what a GPU showed can then be
+diagnosed again where there is none.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import subprocess
 import sys
@@ -19,10 +24,11 @@ from pathlib import Path
 from typing import Any
 
 import traceml_verdict
-from planted.suite import SUITE, Planted
+from planted.suite import FOLDER, SUITE, Planted
 from true_gain import Gain, true_gain
 
-RESULTS = Path(__file__).parent / "results"
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
 CLOSE = 0.25
 """A prediction counts as right within this share of the true gain."""
 
@@ -48,7 +54,13 @@ class Row:
 
 def main() -> None:
     arguments = _arguments()
-    chosen = [p for p in SUITE if _runs_here(p) and p.name in (arguments.only or [p.name])]
+    chosen = [
+        planted
+        for planted in SUITE
+        if _runs_here(planted)
+        and planted.where == (arguments.where or planted.where)
+        and planted.name in (arguments.only or [planted.name])
+    ]
     rows: list[Row] = []
     print(HEADINGS)
     for planted in chosen:
@@ -61,6 +73,8 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", metavar="NAME")
+    parser.add_argument("--where", choices=["cpu", "gpu"], help="only what needs at least this")
+    parser.add_argument("--record", type=Path, metavar="FOLDER", help="keep the studies there")
     parser.add_argument("--pairs", type=int, default=3, help="of processes, for the true gain")
     parser.add_argument("--steps", type=int, default=60, help="measured in each of them")
     parser.add_argument("--no-gains", action="store_true", help="leave out the true gains")
@@ -71,7 +85,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def row(planted: Planted, arguments: argparse.Namespace) -> Row:
-    diagnosis, problem = diagnosed(planted)
+    diagnosis, problem = diagnosed(planted, arguments.record)
     first = next(iter(findings(diagnosis, remarks=not planted.wins_time)), None)
     gain = None
     if planted.rule and not arguments.no_gains:
@@ -93,17 +107,31 @@ def row(planted: Planted, arguments: argparse.Namespace) -> Row:
     )
 
 
-def diagnosed(planted: Planted) -> tuple[dict[str, Any], str]:
+def diagnosed(planted: Planted, kept_in: Path | None) -> tuple[dict[str, Any], str]:
     """What `hotloop profile` says, as anybody would ask it, or why it says nothing."""
     command = [sys.executable, "-m", "hotloop", "profile", "--json", str(planted.script)]
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             [*command, *planted.arguments], cwd=folder, capture_output=True, text=True, check=False
         )
+        for study in Path(folder).glob(".hotloop/*/study.json"):
+            if kept_in is not None:
+                keep(study, kept_in / f"planted-{planted.name}.json.gz", folder)
     if done.returncode:
         return {}, done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "it failed"
     found = json.loads(done.stdout).get("diagnosis")
     return (found, "") if found else ({}, "this hotloop has no diagnosis")
+
+
+def keep(study: Path, record: Path, folder: str) -> None:
+    """The study without a word of where it was run: its scripts lie in `/jobs`."""
+    text = study.read_text(encoding="utf-8")
+    known = {folder: "/work", sys.prefix: "/venv", sys.base_prefix: "/usr", str(ROOT): ""}
+    known = {str(FOLDER): "/jobs"} | known | {str(Path(sys.executable).parent): "/venv/bin"}
+    for path, name in known.items():
+        text = text.replace(path, name)
+    record.parent.mkdir(parents=True, exist_ok=True)
+    record.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 def findings(diagnosis: dict[str, Any], remarks: bool) -> list[dict[str, Any]]:
