@@ -12,7 +12,7 @@ from hotloop import machine
 from hotloop.evidence import Difference, Evidence, Given, SettingSeen, SoakSeen, StepSeen, Structure
 from hotloop.job import ScriptJob
 from hotloop.measurement import Inventory, Losses, Measurement, Memory, Software
-from hotloop.optimize import optimize
+from hotloop.optimization import optimize
 from hotloop.plan import Plan
 from hotloop.study import Found, Options, Study
 from hotloop.trial.launch import Glimpse, Order, Watcher

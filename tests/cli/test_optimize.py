@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hotloop import codec, interpreter, plan, study
-from hotloop import optimize as library
+from hotloop import optimization as library
 from hotloop.cli import optimize
 from hotloop.cli.main import main, parser
 from hotloop.errors import FailedInTraining, FolderBusy, UsageError

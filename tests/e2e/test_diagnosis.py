@@ -17,7 +17,7 @@ from hotloop.diagnose.base import Finding
 from hotloop.diagnose.diagnosis import Diagnosis
 from hotloop.job import ScriptJob
 from hotloop.plan import Plan
-from hotloop.profile import diagnosed, look, profile
+from hotloop.profiling import diagnosed, look, profile
 from hotloop.roof import Roof
 from hotloop.trial.launch import Glimpse, ProcessLauncher
 from hotloop.trial.spec import Look, StopRule

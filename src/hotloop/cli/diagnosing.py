@@ -39,7 +39,7 @@ def run(
 ) -> Study:
     """The study with a second run, and what both show; as it is where that is not wanted."""
     from hotloop.diagnose.footprint import WORLD_AVERAGE
-    from hotloop.profile import diagnosed, look
+    from hotloop.profiling import diagnosed, look
     from hotloop.trial.trial import State
 
     if arguments.no_look or received or record.trials[0].state is not State.COMPLETE:

@@ -104,7 +104,7 @@ def _search(
     earlier: Study | None,
 ) -> int:
     from hotloop.cli.live_search import LiveSearch
-    from hotloop.optimize import optimize
+    from hotloop.optimization import optimize
     from hotloop.trial.launch import ProcessLauncher
 
     limit, dry = arguments.timeout, arguments.dry_run

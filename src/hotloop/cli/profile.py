@@ -48,7 +48,7 @@ def _profile(arguments: argparse.Namespace, received: list[int]) -> int:
     from hotloop import plan, study
     from hotloop.cli import signals
     from hotloop.cli.live import Live
-    from hotloop.profile import profile
+    from hotloop.profiling import profile
     from hotloop.trial.launch import ProcessLauncher
     from hotloop.trial.spec import StopRule
 

@@ -7,7 +7,7 @@ import pytest
 from hotloop import codec
 from hotloop.inspection import Inspection
 from hotloop.plan import Plan
-from hotloop.profile import diagnosed, look, looked_into, profile
+from hotloop.profiling import diagnosed, look, looked_into, profile
 from hotloop.roof import Roof
 from hotloop.study import Study
 from hotloop.trial.fake import FakeLauncher

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import hotloop.optimize
+import hotloop.optimization
 from hotloop import study
 from hotloop.diagnose.base import Effort, Finding
 from hotloop.diagnose.diagnosis import Diagnosis
@@ -339,7 +339,7 @@ class TestLookingIntoIt:
             levers=("fused_optimizer",),
         )
         found_so = replace(diagnosis_of_nothing(), findings=(slow,))
-        monkeypatch.setattr(hotloop.optimize, "diagnose", lambda case: found_so)
+        monkeypatch.setattr(hotloop.optimization, "diagnose", lambda case: found_so)
         paper = PaperJob(gains(bf16=1.5), answer=self.looked)
         record = search(paper, tmp_path, self.OPTIONS)
         assert paper.plans("screen")[0] == {"fused_optimizer"}
