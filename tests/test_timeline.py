@@ -344,7 +344,7 @@ def test_phases_add_up_to_the_step(seed: int) -> None:
             assert sum(parts) == step.seconds >= 0
             assert step.samples >= 0
         if steps:
-            ends = timeline._step_ends(seen)
+            ends = timeline.step_ends(seen)
             passed = (seen.time_ns[ends[-1]] - seen.time_ns[0]) / 1e9
             told = sum(step.seconds + step.evaluation for step in steps)
             assert told == pytest.approx(passed, rel=1e-9, abs=1e-12)

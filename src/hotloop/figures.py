@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from hotloop import stats, timeline
+from hotloop import durations, stats, timeline
 from hotloop.measurement import LoaderSeen, Measurement
 from hotloop.timeline import Phase, Step
 
@@ -25,6 +26,19 @@ class Pauses:
     count: int
     seconds: float
     share_of_run: float
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """How fast a trial was: all of its figures that need no look at every event."""
+
+    step: stats.Summary
+    """Seconds, in the steady state."""
+    warm_up_steps: int
+    one_off_seconds: float
+    epoch_seconds: float | None
+    steady: tuple[float, ...]
+    """Seconds of each step in the steady state."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +65,7 @@ def figures(measurement: Measurement) -> Figures | None:
     if len(steps) < 2:
         return None
     seconds = [step.seconds for step in steps]
-    # The first step has no beginning that anybody saw, and discovery disturbs a few more.
-    disturbed = max(1, measurement.discovery_steps)
-    warm = stats.warm_up(seconds, at_least=disturbed)
+    warm = _warm_up(measurement, seconds)
     steady = steps[warm:]
     step = stats.summary([step.seconds for step in steady])
     total = sum(s.seconds for s in steady)
@@ -62,10 +74,10 @@ def figures(measurement: Measurement) -> Figures | None:
     return Figures(
         step=step,
         warm_up_steps=warm,
-        one_off_seconds=max(0.0, sum(seconds[:warm]) - warm * step.p50),
+        one_off_seconds=_one_off(seconds, warm, step),
         samples_per_second=samples / total if samples else None,
         batches_per_second=_passes(steady) / total,
-        epoch_seconds=_epoch(measurement, steady, step.mean),
+        epoch_seconds=_epoch(measurement, sum(s.batches for s in steady), step),
         phases=_shares([s.phases for s in steady], total, len(steady)),
         gpu_phases=_gpu_shares(steady),
         pauses=_pauses(steps),
@@ -73,6 +85,51 @@ def figures(measurement: Measurement) -> Figures | None:
         last_loss=losses[-1] if losses else None,
         losses_not_finite=measurement.losses.not_finite,
     )
+
+
+def step_times(measurement: Measurement) -> StepTimes | None:
+    """The same as `figures` says of them, much sooner."""
+    return _step_times(_Identity(measurement))
+
+
+@dataclass(frozen=True, eq=False)
+class _Identity:
+    """Makes a value that holds lists a key of a cache: a report asks often of each trial."""
+
+    of: Measurement
+
+    def __hash__(self) -> int:
+        return id(self.of)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.of is other.of
+
+
+@lru_cache(maxsize=256)
+def _step_times(measured: _Identity) -> StepTimes | None:
+    measurement, events = measured.of, measured.of.events
+    ends = timeline.step_ends(events)
+    seconds = durations.step_seconds(events, ends)
+    if len(seconds) < 2:
+        return None
+    warm = _warm_up(measurement, seconds)
+    step = stats.summary(seconds[warm:])
+    return StepTimes(
+        step=step,
+        warm_up_steps=warm,
+        one_off_seconds=_one_off(seconds, warm, step),
+        epoch_seconds=_epoch(measurement, durations.batches(events, ends, warm), step),
+        steady=tuple(seconds[warm:]),
+    )
+
+
+def _warm_up(measurement: Measurement, seconds: Sequence[float]) -> int:
+    """The first step has no beginning that anybody saw, and discovery disturbs a few more."""
+    return stats.warm_up(seconds, at_least=max(1, measurement.discovery_steps))
+
+
+def _one_off(seconds: Sequence[float], warm: int, step: stats.Summary) -> float:
+    return max(0.0, sum(seconds[:warm]) - warm * step.p50)
 
 
 def training_loader(measurement: Measurement) -> LoaderSeen | None:
@@ -86,12 +143,12 @@ def _passes(steps: Sequence[Step]) -> int:
     return sum(step.batches for step in steps) or len(steps)
 
 
-def _epoch(measurement: Measurement, steady: Sequence[Step], mean: float) -> float | None:
+def _epoch(measurement: Measurement, batches: int, step: stats.Summary) -> float | None:
+    """`batches`: loaded for the steps that were summed up."""
     loader = training_loader(measurement)
-    batches = sum(step.batches for step in steady)
     if loader is None or loader.batches is None or not batches:
         return None
-    return loader.batches / (batches / len(steady)) * mean
+    return loader.batches / (batches / step.count) * step.mean
 
 
 def _shares(

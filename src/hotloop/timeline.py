@@ -11,7 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import pairwise
 
 from hotloop.measurement import Events, GpuTimes, Kind, Losses
 
@@ -91,20 +90,12 @@ def metronome(events: Events) -> int | None:
     Among equals the last in the cycle, so that a step ends when all of them have stepped.
     None when no optimizer stepped: parameters updated by hand, each backward pass is a step.
     """
-    counts: Counter[int] = Counter()
-    first_seen: dict[int, int] = {}
-    for index, kind in enumerate(events.kind):
-        if kind == Kind.OPTIMIZER_END:
-            counts[events.key[index]] += 1
-            first_seen.setdefault(events.key[index], index)
-    if not counts:
-        return None
-    return max(counts, key=lambda key: (counts[key], first_seen[key]))
+    return _metronome(events, all_of(events, Kind.OPTIMIZER_END))
 
 
 def steps(events: Events, losses: Losses | None = None, gpu: GpuTimes | None = None) -> list[Step]:
     """Every complete step of the run, in order, warm-up included."""
-    edges = _step_ends(events)
+    edges = step_ends(events)
     if not edges:
         return []
     owners = _owners(events, edges)
@@ -118,17 +109,14 @@ def steps(events: Events, losses: Losses | None = None, gpu: GpuTimes | None = N
 
 def training_loader(events: Events) -> int | None:
     """The loader most batches came from."""
-    counts = Counter(
-        key
-        for key, kind, n in zip(events.key, events.kind, events.n, strict=True)
-        if kind == Kind.DATA_END and n >= 0
-    )
+    ended = all_of(events, Kind.DATA_END)
+    counts = Counter(events.key[index] for index in ended if events.n[index] >= 0)
     return counts.most_common(1)[0][0] if counts else None
 
 
 def phases_at(events: Events, times_ns: list[int]) -> list[Phase]:
     """What the training thread was at, at each of these times, on the clock of the events."""
-    edges = _step_ends(events)
+    edges = step_ends(events)
     owners = _owners(events, edges) if edges else []
     if not owners:
         return [Phase.REST] * len(times_ns)
@@ -136,12 +124,30 @@ def phases_at(events: Events, times_ns: list[int]) -> list[Phase]:
     return [owners[place] if place >= 0 else Phase.REST for place in places]
 
 
-def _step_ends(events: Events) -> list[int]:
-    key = metronome(events)
+def step_ends(events: Events) -> list[int]:
+    """Indices of the events that end a step."""
+    stepped = all_of(events, Kind.OPTIMIZER_END)
+    key = _metronome(events, stepped)
     if key is None:
-        return [i for i, kind in enumerate(events.kind) if kind == Kind.BACKWARD_END]
-    pairs = zip(events.kind, events.key, strict=True)
-    return [i for i, pair in enumerate(pairs) if pair == (Kind.OPTIMIZER_END, key)]
+        return all_of(events, Kind.BACKWARD_END)
+    return [index for index in stepped if events.key[index] == key]
+
+
+def _metronome(events: Events, stepped: list[int]) -> int | None:
+    keys = [events.key[index] for index in stepped]
+    counts = Counter(keys)
+    return max(counts, key=lambda key: (counts[key], keys.index(key)), default=None)
+
+
+def all_of(events: Events, kind: Kind) -> list[int]:
+    """Indices of the events of one kind."""
+    kinds = bytes(events.kind)  # looked through in a tenth of the time that a list takes
+    found: list[int] = []
+    at = kinds.find(kind)
+    while at >= 0:
+        found.append(at)
+        at = kinds.find(kind, at + 1)
+    return found
 
 
 def _owners(events: Events, edges: list[int]) -> list[Phase]:
@@ -184,13 +190,16 @@ def _evaluation(events: Events, edges: list[int]) -> set[int]:
     teacher, the generator while the critic learns); one that happens now and then is evaluation,
     together with the batches that were loaded for it.
     """
-    windows = list(_no_grad_windows(events))
-    starts = {first for first, _ in windows}
-    ends = [0, *edges]
-    with_pass = sum(any(first in starts for first in range(a, b)) for a, b in pairwise(ends))
-    if with_pass * 2 > len(edges):
-        return set()
+    windows = evaluation_windows(events, edges)
     return {index for first, last in windows for index in range(first, last)}
+
+
+def evaluation_windows(events: Events, edges: list[int]) -> list[tuple[int, int]]:
+    """From the first event of each evaluation to its last. `edges`: where steps end."""
+    windows = list(_no_grad_windows(events))
+    steps = {bisect_right(edges, first) for first, _ in windows}
+    with_pass = sum(step < len(edges) for step in steps)
+    return [] if with_pass * 2 > len(edges) else windows
 
 
 def _no_grad_windows(events: Events) -> Iterator[tuple[int, int]]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hotloop.figures import PhaseShare, figures
+from hotloop.figures import PhaseShare, figures, step_times
 from hotloop.plan import Plan
 from hotloop.report.plan_words import key
 from hotloop.report.trial_rows import TIMED, peak
@@ -87,13 +87,15 @@ class _Timed:
     plan: frozenset[str]
     proof: bool
     pace: Pace
+    """Without its phases, which are asked of few trials and take long."""
+    trial: Trial
 
 
 def _timed(trial: Trial) -> _Timed | None:
     complete = trial.state is State.COMPLETE and trial.purpose in TIMED
     if not complete or trial.measurement is None:
         return None
-    found = figures(trial.measurement)
+    found = step_times(trial.measurement)
     if found is None:
         return None
     pace = Pace(
@@ -101,30 +103,48 @@ def _timed(trial: Trial) -> _Timed | None:
         found.epoch_seconds,
         peak(trial.measurement.memory),
         found.one_off_seconds + sum(receipt.once_seconds for receipt in trial.receipts),
-        found.phases,
+        phases=(),
         screened=True,
     )
-    return _Timed(key(trial.plan), trial.purpose == "proof", pace)
+    return _Timed(key(trial.plan), trial.purpose == "proof", pace, trial)
+
+
+def middle_trial(study: Study, plan: Plan) -> Trial | None:
+    """Of the processes that were timed under this plan, the one that stands for them."""
+    chosen = _chosen([each for each in map(_timed, study.trials) if each is not None], plan)
+    return _middle(chosen).trial if chosen else None
+
+
+def _chosen(timed: Sequence[_Timed], plan: Plan) -> list[_Timed]:
+    """Those of the proof, which ran side by side, wherever it has measured this plan."""
+    of_plan = [each for each in timed if each.plan == key(plan)]
+    return [each for each in of_plan if each.proof] or of_plan
+
+
+def _middle(chosen: Sequence[_Timed]) -> _Timed:
+    return sorted(chosen, key=lambda each: each.pace.step_seconds)[len(chosen) // 2]
+
+
+def _phases(trial: Trial) -> tuple[PhaseShare, ...]:
+    found = figures(trial.measurement) if trial.measurement else None
+    return found.phases if found else ()
 
 
 def _pace(timed: Sequence[_Timed], plan: Plan) -> Pace | None:
-    """By the proof, whose processes ran side by side, wherever it has measured this plan."""
-    of_plan = [each for each in timed if each.plan == key(plan)]
-    proven = [each.pace for each in of_plan if each.proof]
-    paces = proven or [each.pace for each in of_plan]
-    if not paces:
+    chosen = _chosen(timed, plan)
+    if not chosen:
         return None
+    paces = [each.pace for each in chosen]
     epochs = [pace.epoch_seconds for pace in paces if pace.epoch_seconds is not None]
     peaks = [pace.memory for pace in paces if pace.memory is not None]
-    middle = sorted(paces, key=lambda pace: pace.step_seconds)[len(paces) // 2]
     return Pace(
         # The mean that pairs are compared by: the steps then stand in the ratio that is claimed.
         step_seconds=statistics.geometric_mean(pace.step_seconds for pace in paces),
         epoch_seconds=statistics.geometric_mean(epochs) if epochs else None,
         memory=round(statistics.median(peaks)) if peaks else None,
-        one_off_seconds=max(each.pace.one_off_seconds for each in of_plan),
-        phases=middle.phases,
-        screened=not proven,
+        one_off_seconds=max(each.pace.one_off_seconds for each in timed if each.plan == key(plan)),
+        phases=_phases(_middle(chosen).trial),
+        screened=not chosen[0].proof,
     )
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from hotloop import units
-from hotloop.figures import figures
+from hotloop.figures import step_times
 from hotloop.measurement import Memory
 from hotloop.plan import Plan
 from hotloop.report.plan_words import NOTHING, beyond, key, plan_words, setting_words
@@ -120,7 +120,7 @@ def value_of(trial: Trial, objective: str) -> float | None:
         return None
     if objective == "memory":
         return peak(trial.measurement.memory)
-    found = figures(trial.measurement)
+    found = step_times(trial.measurement)
     return found.step.mean if found else None
 
 

@@ -1,0 +1,57 @@
+"""How long each step took, and nothing else: what `timeline` says of it, many times sooner.
+
+A search asks this of every trial, a report of all of them at once. Where a step's time went is
+asked of few trials, and costs a look at every single event.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from itertools import pairwise
+
+from hotloop import timeline
+from hotloop.measurement import Events, Kind
+
+
+def step_seconds(events: Events, ends: list[int]) -> list[float]:
+    """Every complete step of the run, in order, warm-up included, without evaluation.
+
+    `ends`: the events that end one, as `timeline.step_ends` finds them.
+    """
+    times = events.time_ns
+    spans = list(pairwise([0, *ends]))
+    nanoseconds = [times[last] - times[first] for first, last in spans]
+    for first, last in _pauses(events, ends):
+        _take_away(nanoseconds, times, ends, first, last)
+    return [length / 1e9 for length in nanoseconds]
+
+
+def batches(events: Events, ends: list[int], warm: int) -> int:
+    """That were loaded for the steps after the first `warm`. Evaluation's own are not counted."""
+    if not ends:
+        return 0
+    begin = ends[warm - 1] if warm else 0
+    pauses = _pauses(events, ends)
+    starts = [first for first, _ in pauses]
+    found = 0
+    for at in timeline.all_of(events, Kind.DATA_END):
+        window = bisect_right(starts, at) - 1
+        evaluating = window >= 0 and at < pauses[window][1]
+        found += begin <= at < ends[-1] and events.n[at] >= 0 and not evaluating
+    return found
+
+
+def _pauses(events: Events, ends: list[int]) -> list[tuple[int, int]]:
+    if Kind.NO_GRAD_BEGIN not in bytes(events.kind):
+        return []
+    return timeline.evaluation_windows(events, ends)
+
+
+def _take_away(
+    nanoseconds: list[int], times: list[int], ends: list[int], first: int, last: int
+) -> None:
+    """An evaluation may lie across the end of a step."""
+    for step in range(bisect_right(ends, first), bisect_left(ends, last) + 1):
+        if step < len(ends):
+            begin = max(first, ends[step - 1] if step else 0)
+            nanoseconds[step] -= times[min(last, ends[step])] - times[begin]

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from hotloop import durations, timeline
+from hotloop.figures import figures, step_times
+from hotloop.measurement import Events, Kind
+from tests.builders import Log, measurement, training
+
+
+def told(events: Events) -> list[float]:
+    return [step.seconds for step in timeline.steps(events)]
+
+
+def measured(events: Events) -> list[float]:
+    return durations.step_seconds(events, timeline.step_ends(events))
+
+
+def counted(events: Events, warm: int) -> int:
+    return durations.batches(events, timeline.step_ends(events), warm)
+
+
+def wandering(seed: int) -> Events:
+    """A loop of many shapes: accumulation, evaluation of a few batches, other optimizers."""
+    draw, log = random.Random(seed), Log()
+    evaluates, loads = draw.random(), draw.random() < 0.8
+    for _ in range(draw.randrange(2, 30)):
+        for _ in range(draw.randrange(1, 3)):
+            if loads:
+                log.data(draw.random(), 8)
+            log.forward(draw.random(), 8).backward(draw.random())
+        log.optimizer(draw.random(), key=draw.randrange(2)).wait(draw.random())
+        if draw.random() < evaluates / 2:
+            for _ in range(draw.randrange(1, 4)):
+                log.data(draw.random(), 8, key=1).no_grad(draw.random(), 8)
+        if loads and draw.random() < 0.1:
+            log.data(draw.random(), -1)
+    return log.events
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_steps_last_as_long_as_the_timeline_says(seed: int) -> None:
+    events = wandering(seed)
+    assert measured(events) == pytest.approx(told(events))
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("warm", [0, 1])
+def test_batches_are_counted_as_the_timeline_does(seed: int, warm: int) -> None:
+    events = wandering(seed)
+    steps = timeline.steps(events)
+    assert counted(events, warm) == sum(step.batches for step in steps[warm:])
+
+
+def test_parameters_updated_by_hand() -> None:
+    log = Log()
+    for _ in range(4):
+        log.forward(1, 8).backward(2)
+    assert measured(log.events) == pytest.approx(told(log.events))
+
+
+def test_nothing_happened() -> None:
+    assert measured(Events()) == []
+    assert counted(Events(), 0) == 0
+    no_step = Log().forward(1).mark(Kind.DATA_END).events
+    assert measured(no_step) == [] and counted(no_step, 0) == 0
+
+
+def test_the_figures_of_steps_are_those_of_the_whole() -> None:
+    made = measurement(training(40, first=500).events)
+    whole, times = figures(made), step_times(made)
+    assert whole is not None and times is not None
+    assert times.step.mean == pytest.approx(whole.step.mean)
+    assert times.warm_up_steps == whole.warm_up_steps
+    assert times.one_off_seconds == pytest.approx(whole.one_off_seconds)
+    assert times.epoch_seconds == pytest.approx(whole.epoch_seconds)
+    assert len(times.steady) == whole.step.count
