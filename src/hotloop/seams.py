@@ -48,6 +48,11 @@ class Seams:
     """A root module is called: (module, …) -> output."""
     captured: Seam = field(default_factory=Seam)
     """A graph was captured, to be compiled by the compile lever: (captured) -> compiled."""
+    loss: Seam = field(default_factory=Seam)
+    """A loss function of torch's is called: (input, target, …) -> loss.
+
+    What computes it comes by name, before, and may be changed: by.
+    """
     backward: Seam = field(default_factory=Seam)
     """A loss is differentiated by backward(): (tensors, …)."""
     grad: Seam = field(default_factory=Seam)

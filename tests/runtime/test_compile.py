@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from hotloop.measurement import Kind
+from hotloop.runtime.script import ScriptDriver
 from hotloop.runtime.watching import Watch
+from hotloop.seams import Seams
 
 Job = Callable[[Any, Any, Any], Any]
 """Given torch, `tests.runtime.jobs` and a backend, it trains a compiled model and returns it."""
@@ -137,3 +139,21 @@ def test_a_compiled_model_is_a_root(job: Job, torch: Any, jobs: Any, watch: Watc
     assert jobs.seen(watch)[Kind.FORWARD_BEGIN] == jobs.STEPS - 1
     assert [seen.compiled for seen in jobs.found(watch).models] == [True]
     torch._dynamo.reset()
+
+
+def test_graphs_hold_torchs_own_losses(torch: Any) -> None:
+    """Also where somebody listens to losses: nothing of ours is compiled."""
+    original = torch.nn.functional.l1_loss
+    targets: list[Any] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        targets.extend(node.target for node in graph.graph.nodes if node.op == "call_function")
+        return graph.forward
+
+    seams, criterion = Seams(), torch.nn.L1Loss()
+    seams.loss.before.append(lambda args, kwargs: None)
+    driver = ScriptDriver(torch, seams)
+    driver.attach()
+    torch.compile(lambda x: criterion(x, 2 * x), backend=backend)(torch.ones(3))
+    driver.detach()
+    assert targets[-1] is original

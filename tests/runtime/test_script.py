@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import pickle
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -62,6 +64,38 @@ def test_a_number_of_threads_can_be_changed_on_its_way(torch: Any, unharmed: Non
     assert torch.get_num_threads() == 1
     with pytest.raises(TypeError):
         torch.set_num_threads(threads=3)  # as without us
+    driver.detach()
+
+
+@pytest.fixture
+def heard(torch: Any, unharmed: None) -> Iterator[list[Any]]:
+    """What is told of losses, and who is asked to compute them."""
+    told: list[Any] = []
+    seams = Seams()
+    seams.loss.before.append(lambda args, kwargs: told.append((len(args), dict(kwargs))))
+    driver = ScriptDriver(torch, seams)
+    driver.attach()
+    yield told
+    driver.detach()
+
+
+def test_losses_are_heard_whoever_calls_them(torch: Any, heard: list[Any]) -> None:
+    x, y = torch.randn(3, 4), torch.tensor([0, 1, 2])
+    loss = torch.nn.functional.cross_entropy(x, y, reduction="sum")
+    assert heard[-1][0] == 2 and heard[-1][1].keys() == {"by", "reduction"}
+    original = heard[-1][1]["by"]
+    assert original(x, y, reduction="sum") == loss and len(heard) == 1
+    assert torch.nn.CrossEntropyLoss()(x, y) == loss / 3
+    assert torch.nn.MSELoss()(x, x) == 0 and len(heard) == 3
+    assert pickle.loads(pickle.dumps(torch.nn.functional.cross_entropy)) is not original
+
+
+def test_what_computes_a_loss_can_be_changed(torch: Any, unharmed: None) -> None:
+    seams = Seams()
+    seams.loss.before.append(lambda args, kwargs: kwargs.update(by=lambda x, y, beta: (x, y, beta)))
+    driver = ScriptDriver(torch, seams)
+    driver.attach()
+    assert torch.nn.functional.smooth_l1_loss(1, 2, beta=3) == (1, 2, 3)
     driver.detach()
 
 

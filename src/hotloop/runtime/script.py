@@ -13,6 +13,19 @@ from hotloop.runtime.patches import Patches, through
 from hotloop.runtime.roots import RootFinder
 from hotloop.seams import Seam, Seams
 
+LOSSES = (
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cross_entropy",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
+    "mse_loss",
+    "nll_loss",
+    "smooth_l1_loss",
+)
+"""Of torch.nn.functional. The criteria among torch's modules call these."""
+
 
 class ScriptDriver:
     def __init__(self, torch: ModuleType, seams: Seams) -> None:
@@ -42,6 +55,10 @@ class ScriptDriver:
         if seams.threads.is_used:
             counted = _setting_threads(seams.threads, torch.set_num_threads)
             patches.replace(torch, "set_num_threads", counted)
+        if seams.loss.is_used:
+            functional = torch.nn.functional
+            for name in LOSSES:
+                patches.replace(functional, name, _loss(seams.loss, getattr(functional, name)))
         self._attach_moves()
         self._attach_steps()
 
@@ -109,6 +126,21 @@ def _setting_threads(seam: Seam, original: Any) -> Any:
         passing(threads=threads)
 
     return set_num_threads
+
+
+def _loss(seam: Seam, original: Any) -> Any:
+    def compute(*args: Any, by: Any, **kwargs: Any) -> Any:
+        return by(*args, **kwargs)
+
+    passing = through(seam, compute)
+
+    @functools.wraps(original)
+    def loss(*args: Any, **kwargs: Any) -> Any:
+        return passing(*args, by=original, **kwargs)
+
+    # What torch.compile meets in a script's own graphs is torch's function, as ever.
+    loss._torchdynamo_inline = original  # type: ignore[attr-defined]
+    return loss
 
 
 def _leaving_host(seam: Seam, method: Any, device: Any) -> Any:
