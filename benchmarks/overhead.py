@@ -11,6 +11,8 @@ Switching means that the seams have listeners or none. The wrappers stay, becaus
 of torch's classes a thousand times makes Python stop caching their attributes; what a wrapper
 without listeners costs is measured by itself, times the calls a step makes, and added.
 
+As in a script, the probes are there before the model and its optimizer are built.
+
 On a GPU the job is bound by kernel launches, where the CPU's time counts in full; a job bound by
 the GPU hides the probes altogether.
 """
@@ -79,15 +81,15 @@ def timed(job: Job) -> float:
     return time.perf_counter() - began
 
 
-def calibrated(device: str, target_seconds: float) -> Job:
-    """A job whose step takes about the target on this machine."""
+def calibrated(device: str, target_seconds: float) -> tuple[int, int, int]:
+    """Layers, width and batch of a job whose step takes about the target on this machine."""
     width, batch = (256, 64) if device == "cpu" else (512, 64)
     layers = 4
     while True:
         job = Job(device, layers, width, batch)
         seconds = min(timed(job) for _ in range(60))
         if seconds >= 0.8 * target_seconds or layers > 400:
-            return job
+            return layers, width, batch
         layers = math.ceil(layers * min(4.0, target_seconds / seconds))
 
 
@@ -134,6 +136,12 @@ def wrapper_seconds() -> float:
     return (passing - plain) / 10_000
 
 
+def root_seconds(job: Job) -> float:
+    """A call of an empty model: as the root, while it is looked for by its class."""
+    empty, nothing = type(job.model)(), torch.zeros(1)
+    return min(timeit.repeat(lambda: empty(nothing), number=1_000, repeat=20)) / 1_000
+
+
 def median_interval(values: list[float], z: float = 1.96) -> tuple[float, float, float]:
     """Median and a 95% interval from order statistics: no assumption about the noise."""
     ordered = sorted(values)
@@ -153,7 +161,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
 
-    job = calibrated(arguments.device, arguments.step_ms / 1e3)
+    shape = calibrated(arguments.device, arguments.step_ms / 1e3)
     with tempfile.TemporaryDirectory() as folder:
         probes = Watch(torch)
         optimizers = probes.inventory.numbers["optimizer"]
@@ -162,6 +170,7 @@ def main() -> None:
             probes.seams
         )
         probes.driver.attach()
+        job = Job(arguments.device, *shape)
         for _ in range(20):
             job.step()  # roots are found
         before = probes.clock.entries
@@ -169,11 +178,14 @@ def main() -> None:
         found = pairs(job, switch, arguments.pairs, arguments.seed)
         switch.turn(True)
         events = (probes.clock.entries - before) / arguments.pairs
+        switch.turn(False)
+        root = root_seconds(job)
         probes.driver.detach()
+        root -= root_seconds(job)
     assert events >= 10, "the probes recorded nothing"
     # Half as many calls as events, and the containers inside the root, which are of its class.
     calls = events / 2 + sum(type(m) is type(job.model) for m in job.model.modules())
-    wrappers = calls * wrapper_seconds()
+    wrappers = calls * wrapper_seconds() + max(root, 0.0)
     step = sorted(seconds for _, seconds in found)[len(found) // 2]
     differences = [(watched - plain + wrappers) / step * 100 for watched, plain in found]
     median, low, high = median_interval(differences)

@@ -32,11 +32,11 @@ def main():
     torch.manual_seed(0)
     model = nn.Sequential(*[Block(512) for _ in range(8)], nn.Linear(512, 512)).cuda()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
-    signals = torch.randn(16_384, 512, device="cuda")
+    signals = torch.randn(65_536, 512, device="cuda")
     scales = [1, 2, 4, 8, 16, 32, 64, 128]
     for step in range(args.steps):
-        first = step % 8 * 2048
-        x = signals[first : first + 2048]
+        first = step % 8 * 8192
+        x = signals[first : first + 8192]
         hidden = torch.rand_like(x) < 0.3
         error = (model(x * ~hidden) - x) ** 2
         loss = 0

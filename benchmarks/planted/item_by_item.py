@@ -32,12 +32,12 @@ def main():
     torch.manual_seed(0)
     model = nn.Sequential(*[Block(512) for _ in range(24)], nn.Linear(512, 10)).cuda()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
-    inputs = torch.randn(16_384, 512, device="cuda")
-    labels = torch.randint(10, (16_384,), device="cuda")
+    inputs = torch.randn(65_536, 512, device="cuda")
+    labels = torch.randint(10, (65_536,), device="cuda")
     norms = []
     for step in range(args.steps):
-        first = step % 8 * 2048
-        x, y = inputs[first : first + 2048], labels[first : first + 2048]
+        first = step % 8 * 8192
+        x, y = inputs[first : first + 8192], labels[first : first + 8192]
         loss = nn.functional.cross_entropy(model(x), y)
         optimizer.zero_grad()
         loss.backward()

@@ -18,7 +18,7 @@ class Block(nn.Module):
         self.inner = nn.Linear(width, width)
 
     def forward(self, x):
-        return x + torch.tanh(self.inner(self.norm(x)))
+        return x + torch.tanh(self.inner(self.norm(x)))  # planted
 
 
 def main():
@@ -37,7 +37,7 @@ def main():
     if args.fixed:
         model = torch.cuda.make_graphed_callables(model, (torch.zeros_like(inputs[0]),))
     for step in range(args.steps):
-        loss = nn.functional.cross_entropy(model(inputs[step % 8]), labels[step % 8])  # planted
+        loss = nn.functional.cross_entropy(model(inputs[step % 8]), labels[step % 8])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

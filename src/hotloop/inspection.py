@@ -85,6 +85,15 @@ class OperatorLine:
     backward_operators: int = 0
     phase: str = "forward"
     """Or "optimizer": inside its step. Loading is left out."""
+    modules: int = 1
+    """In how many modules they were queued: the same line of fifty layers is no loop."""
+    on_gpu: int = 0
+    """How many of them left their result there."""
+    flops: float = 0.0
+    """With those of the backward pass that undo them; and so the bytes read and written."""
+    bytes: float = 0.0
+    copied: float = 0.0
+    """Bytes that they copied from the host to a GPU."""
 
 
 @dataclass(frozen=True)

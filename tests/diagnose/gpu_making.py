@@ -16,6 +16,7 @@ from hotloop.inspection import Frame, Inspection, Kernels, Operators, Synchronis
 from hotloop.measurement import Kind, Memory, Precision, Software
 from hotloop.roof import Roof
 from tests.builders import GPU, Log, loader, measurement, model
+from tests.diagnose.making import samples
 
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>"
 PRODUCT = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64__5x_cublas"
@@ -57,12 +58,22 @@ class Scene:
         self.kernels: list[tuple[int, int, int]] = []
         self.waits: dict[tuple[str, int], Synchronisation] = {}
         self._free_ns = 0
+        self._at: list[Frame] = []
+        self.seen: list[tuple[float, float, list[Frame]]] = []
+        """When, for how long and where the CPU was, if the job says where it is."""
+
+    def at(self, *stack: Frame) -> Scene:
+        """From here on the CPU runs this line."""
+        self._at = list(stack)
+        return self
 
     @property
     def now_ns(self) -> int:
         return self.log._now
 
     def cpu(self, ms: float) -> Scene:
+        if self._at and ms:
+            self.seen.append((self.now_ns / 1e6, ms, self._at))
         self.log.wait(ms)
         return self
 
@@ -140,7 +151,10 @@ def case(
     assert found is not None
     kernels = _kernels(looked, begin_ns, looked.now_ns, window)
     inspection = Inspection(
-        steps=steps, kernels=kernels, synchronisations=list(looked.waits.values())
+        steps=steps,
+        samples=samples(*looked.seen),
+        kernels=kernels,
+        synchronisations=list(looked.waits.values()),
     )
     whole = Case(
         measurement=made,

@@ -11,8 +11,8 @@ from hotloop.inspection import OperatorLine
 from hotloop.measurement import Kind
 
 MANY = 500
-"""Operators that a line queues in a pass. A line of a model's layer that stands for fifty layers
-queues some hundreds, and is no loop that anybody could leave out."""
+"""Operators that a line queues in a pass, for one module. A line of a layer that stands for fifty
+layers queues as many, and is no loop that anybody could leave out."""
 SMALL = 16_384
 """Elements. An operator on fewer takes about as long as one on a single number."""
 
@@ -29,7 +29,7 @@ def loops(case: Case) -> list[OperatorLine]:
         line
         for line in operators.lines
         if line.phase != "optimizer"
-        and line.operators >= MANY * operators.steps * once
+        and line.operators >= MANY * operators.steps * once * line.modules
         and line.median_elements <= SMALL
     ]
     return sorted(found, key=lambda line: -line.operators)

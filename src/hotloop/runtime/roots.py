@@ -131,7 +131,10 @@ class RootFinder:
         return self._is_known(module) or next(module.parameters(), None) is not None
 
     def _is_known(self, module: Any) -> bool:
-        return any(known() is module for known in self.roots)
+        for known in self.roots:  # noqa: SIM110 - no generator: this runs at every root call
+            if known() is module:
+                return True
+        return False
 
     def _watch_classes(self) -> None:
         for kind in {type(root) for known in self.roots if (root := known()) is not None}:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from hotloop.diagnose.rules.synchronisation import synchronisation
-from hotloop.inspection import OperatorLine, Synchronisation
+from hotloop.inspection import OperatorLine, Samples, Synchronisation
 from tests.diagnose.gpu_making import (
     ADD,
     PRODUCT,
@@ -102,17 +102,33 @@ def test_what_a_line_computes_for_its_answer_alone_goes_too() -> None:
 
     def job(scene: Scene, ask: bool = True) -> None:
         for _ in range(100):
-            scene.run(ADD, 0.004, queueing=0.02)
+            scene.at(main, line(20)).run(ADD, 0.004, queueing=0.02)
             if ask:
-                scene.run(ADD, 0.004, queueing=0.004).wait()
+                scene.at(main, line(30), line(40)).run(ADD, 0.004, queueing=0.012).wait(stack=norms)
         scene.train(lambda: None).step()
 
-    asked = OperatorLine(line(), 100, 0.001, 0, 1)
-    plain = synchronisation(case(job))
-    found = synchronisation(look_at(case(job), operators=operators(lines=[asked])))
+    main = line(90, function="<module>")
+    norms = [main, line(30), line(40)]
+    trains, asked = OperatorLine(line(20), 100, 0.001, 100, 1), OperatorLine(line(40), 100, 0, 0, 1)
+    plain = synchronisation(look_at(case(job), samples=Samples()))
+    found = synchronisation(look_at(case(job), operators=operators(lines=[trains, asked])))
     assert plain is not None and found is not None
     real = gain(job, lambda scene: job(scene, ask=False))
     assert plain.share < found.share == pytest.approx(real, rel=0.3)
+    assert found.places == (line(40),)
+
+
+def test_a_line_that_also_trains_is_charged_only_what_idles_after_it() -> None:
+    def job(scene: Scene) -> None:
+        for _ in range(100):
+            scene.at(line(40)).run(ADD, 0.004, queueing=0.02).wait()
+        scene.train(lambda: None).step()
+
+    trains = OperatorLine(line(40), 100, 0.001, 100, 1)
+    plain = synchronisation(look_at(case(job), samples=Samples()))
+    found = synchronisation(look_at(case(job), operators=operators(lines=[trains])))
+    assert plain is not None and found is not None
+    assert found.share == plain.share
 
 
 def test_without_the_gpus_record_it_is_a_remark() -> None:

@@ -7,6 +7,7 @@ would do bfloat16 twice as fast. On a CPU: in FP32, where this one multiplies bf
 from __future__ import annotations
 
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
+from hotloop.diagnose.heavy_lines import by_flops, heavy_lines
 from hotloop.diagnose.kernel_kinds import Work, number_format
 from hotloop.diagnose.kernel_times import kernels, seconds_a_step, share_won
 from hotloop.diagnose.peaks import operators, peaks, uses_tf32
@@ -57,6 +58,7 @@ def _in(case: Case, wide: str) -> Finding | None:
             f"and {rates[narrow] / 1e12:.3g} in {NAMES[narrow]}",
             f"in {NAMES[narrow]} they would take about {seconds(after)}",
         ),
+        places=heavy_lines(case, by_flops),
         levers=LEVERS[narrow],
         cause=NAMES[wide],
     )

@@ -6,6 +6,7 @@ import statistics
 
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
 from hotloop.diagnose.gpu_time import Idle, gpu_time
+from hotloop.diagnose.heavy_lines import by_operators, heavy_lines
 from hotloop.diagnose.kernel_times import kernels
 from hotloop.diagnose.wording import percent, seconds, times
 
@@ -43,5 +44,6 @@ def launch_bound(case: Case) -> Finding | None:
             f"the GPU is busy for {percent(gpu.busy_share)} of a step",
             *([f"queueing one takes {seconds(launch)} at the very least"] if launch else []),
         ),
+        places=heavy_lines(case, by_operators),
         levers=() if compiled else ("compile",),
     )

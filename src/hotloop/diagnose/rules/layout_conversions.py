@@ -7,6 +7,7 @@ comes out, every time; so does torch where the two orders meet.
 from __future__ import annotations
 
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
+from hotloop.diagnose.heavy_lines import by_flops, heavy_lines
 from hotloop.diagnose.kernel_kinds import Work, is_strided_copy
 from hotloop.diagnose.kernel_times import Kernel, kernels, seconds_a_step, share_won
 from hotloop.diagnose.wording import percent, seconds, times
@@ -39,6 +40,7 @@ def layout_conversions(case: Case) -> Finding | None:
             f"mostly {_name(turning)}",
             f"the weights have their channels {'last' if already else 'first'}",
         ),
+        places=heavy_lines(case, by_flops),
         levers=() if already else ("channels_last",),
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
 from hotloop.diagnose.gpu_time import gpu_time
+from hotloop.diagnose.heavy_lines import by_bytes, heavy_lines
 from hotloop.diagnose.kernel_kinds import BY_BANDWIDTH, Work
 from hotloop.diagnose.kernel_times import Kernel, kernels, seconds_a_step, share_won
 from hotloop.diagnose.peaks import bandwidth, operators
@@ -50,6 +51,7 @@ def memory_bandwidth(case: Case) -> Finding | None:
             f"fused, {seconds(saved)} would be saved",
             *([f"they reach {percent(reached)} of the memory's bandwidth"] if reached else []),
         ),
+        places=heavy_lines(case, by_bytes),
         levers=_levers(case),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
 from hotloop.diagnose.gpu_time import Idle, gpu_time
+from hotloop.diagnose.heavy_lines import by_flops, heavy_lines
 from hotloop.diagnose.peaks import operators
 from hotloop.diagnose.wording import percent, times
 from hotloop.measurement import ModelSeen
@@ -43,6 +44,7 @@ def _all_of_it(case: Case, models: list[ModelSeen]) -> Finding | None:
             f"the model and its optimizer take {percent(computing)} of a step",
             *([f"on this GPU they would take {said} {after * 1e3:.2f} ms"] if after else []),
         ),
+        places=heavy_lines(case, by_flops),
     )
 
 

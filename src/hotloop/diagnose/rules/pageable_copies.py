@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
 from hotloop.diagnose.gpu_time import Idle, gpu_time
+from hotloop.diagnose.heavy_lines import by_copies, heavy_lines
 from hotloop.diagnose.kernel_kinds import Work
 from hotloop.diagnose.kernel_times import kernels, seconds_a_step
 from hotloop.diagnose.steady import Span, steady_spans
@@ -36,6 +37,7 @@ def pageable_copies(case: Case) -> Finding | None:
         remedy="Load batches into pinned memory (pin_memory=True) and copy with non_blocking=True.",
         effort=Effort.SETTING if lever else Effort.LINES,
         evidence=_evidence(case, copies, moved),
+        places=heavy_lines(case, by_copies),
         levers=lever,
     )
 

@@ -10,9 +10,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from hotloop.diagnose.asked_for import asking_call, seconds_under
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
 from hotloop.diagnose.gpu_time import GpuTime, gpu_time
-from hotloop.diagnose.peaks import operators
 from hotloop.diagnose.sightings import innermost
 from hotloop.diagnose.wording import seconds, times
 from hotloop.inspection import Frame, Inspection, Synchronisation
@@ -68,18 +68,26 @@ def _places(case: Case, inspection: Inspection, gpu: GpuTime | None) -> list[Pla
         frame = innermost(wait.stack)
         if frame is not None:
             together[frame.file, frame.line, wait.what].append(which)
-    found = [_place(case, inspection, gpu, numbers) for numbers in together.values()]
+    calls: set[tuple[str, int]] = set()
+    found = [_place(case, inspection, gpu, numbers, calls) for numbers in together.values()]
     return sorted(found, key=lambda place: (-(place.seconds or 0.0), -place.times))
 
 
-def _place(case: Case, inspection: Inspection, gpu: GpuTime | None, numbers: list[int]) -> Place:
+def _place(
+    case: Case,
+    inspection: Inspection,
+    gpu: GpuTime | None,
+    numbers: list[int],
+    calls: set[tuple[str, int]],
+) -> Place:
     waits = [inspection.synchronisations[number] for number in numbers]
     frame = innermost(waits[0].stack)
     assert frame is not None
     cost = None
     if gpu is not None:
         cost = sum(gpu.by_wait.get(number, 0.0) for number in numbers) / gpu.steps
-        cost += _only_asked_for(case, frame) if cost else 0.0
+        # Idling after a wait is in part the time that the asking itself takes.
+        cost = max(cost, _only_asked_for(case, waits, calls)) if cost else 0.0
     return Place(
         frame=frame,
         what=waits[0].what,
@@ -98,18 +106,13 @@ def _times_a_step(inspection: Inspection, waits: list[Synchronisation]) -> float
     return len(begun) / max(inspection.steps, 1)
 
 
-def _only_asked_for(case: Case, frame: Frame) -> float:
-    """Queueing what the line computes for its answer alone: no gradient comes of it."""
-    counted, roof = operators(case), case.roof
-    if counted is None or roof is None or roof.launch_seconds is None:
+def _only_asked_for(case: Case, waits: list[Synchronisation], calls: set[tuple[str, int]]) -> float:
+    """Seconds a step that go when nobody asks, for each call that asks once: `calls` notes them."""
+    call = asking_call(case, waits[0].stack)
+    if call is None or call in calls:
         return 0.0
-    lines = [
-        line
-        for line in counted.lines
-        if (line.place.file, line.place.line) == (frame.file, frame.line)
-        and not line.differentiated
-    ]
-    return sum(line.operators for line in lines) * roof.launch_seconds / counted.steps
+    calls.add(call)
+    return seconds_under(case, call, waits)
 
 
 def _inside(wait: Synchronisation, frame: Frame) -> str:

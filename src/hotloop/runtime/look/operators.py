@@ -8,6 +8,7 @@ import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from time import perf_counter_ns
+from types import FrameType
 from typing import Any
 
 from hotloop.inspection import Attention, OperatorLine, Operators
@@ -19,6 +20,7 @@ from hotloop.seams import Seams
 
 MOST_LINES = 200
 FUSED = "scaled_dot_product_attention"
+COPIES = ("_to_copy", "copy_")
 
 
 @dataclass
@@ -29,6 +31,11 @@ class _Line:
     elements: list[int] = field(default_factory=list)
     backward_ns: int = 0
     backward_operators: int = 0
+    modules: set[int] = field(default_factory=set)
+    on_gpu: int = 0
+    flops: float = 0.0
+    bytes: float = 0.0
+    copied: float = 0.0
 
 
 class OperatorProbe:
@@ -124,39 +131,61 @@ class OperatorProbe:
         self._count += 1
         self._ns += ns
         self._by_name[name] += 1
+        node = self._torch._C._current_autograd_node()
+        line = self._note_forward(name, inputs, results, ns) if node is None else self._undone(node)
+        if node is not None:
+            line.backward_ns += ns
+            line.backward_operators += 1
         if not name.startswith("empty") and not _is_view(function, inputs, results):
-            self._bytes += sum(one.nbytes for one in (*inputs, *results))
+            moved = sum(one.nbytes for one in (*inputs, *results))
+            self._bytes += moved
+            line.bytes += moved
         if self._formulas.knows(packet):
             dtype = str(inputs[0].dtype).removeprefix("torch.") if inputs else "unknown"
             flops = self._formulas.of(packet, args, kwargs, result)
             self._flops[dtype] += flops
+            line.flops += flops
             if "conv" in name:
                 self._convolutions[dtype] += flops
         elif is_heavy(name) and not _is_view(function, inputs, results):
             self._without_formula[name] += 1
-        node = self._torch._C._current_autograd_node()
-        if node is not None:
-            self._note_backward(node, ns)
-        else:
-            self._note_forward(name, inputs, results, ns)
 
-    def _note_forward(self, name: str, inputs: list[Any], results: list[Any], ns: int) -> None:
-        number = self._frames.line(sys._getframe(1))
+    def _note_forward(self, name: str, inputs: list[Any], results: list[Any], ns: int) -> _Line:
+        frame = sys._getframe(1)
+        number = self._frames.line(frame)
         line = self._lines[number, self._phase]
         line.operators += 1
         line.ns += ns
         line.elements.append(results[0].numel() if results else 0)
+        line.modules.add(self._module(frame))
+        if results and results[0].is_cuda:
+            line.on_gpu += 1
+            if name in COPIES and not inputs[-1].is_cuda:
+                line.copied += results[0].nbytes
         if self._torch.is_grad_enabled() and any(one.requires_grad for one in inputs):
             line.differentiated += 1
             # The node was made just before its operator came here.
             self._line_of[self._torch._C._autograd._get_sequence_nr() - 1] = number
         if self._phase == "forward" and not self._attending:
             self._attention.tell(name, inputs, results, ns / 1e9, number)
+        return line
 
-    def _note_backward(self, node: Any, ns: int) -> None:
-        line = self._lines[self._line_of.get(node._sequence_nr()), "forward"]
-        line.backward_ns += ns
-        line.backward_operators += 1
+    def _undone(self, node: Any) -> _Line:
+        """The line whose operator this backward node undoes."""
+        return self._lines[self._line_of.get(node._sequence_nr()), "forward"]
+
+    def _module(self, frame: FrameType | None) -> int:
+        """Which module an operator is queued in, from the user's innermost line inwards; or 0."""
+        while frame is not None:
+            code = frame.f_code
+            if code.co_argcount and code.co_varnames[0] == "self":
+                owner = frame.f_locals.get("self")
+                if isinstance(owner, self._torch.nn.Module):
+                    return id(owner)
+            if self._frames.is_users(code.co_filename):
+                return 0
+            frame = frame.f_back
+        return 0
 
     def _kept_lines(self) -> list[OperatorLine]:
         kept = [
@@ -169,6 +198,11 @@ class OperatorProbe:
                 backward_seconds=line.backward_ns / 1e9,
                 backward_operators=line.backward_operators,
                 phase=phase,
+                modules=max(len(line.modules), 1),
+                on_gpu=line.on_gpu,
+                flops=line.flops,
+                bytes=line.bytes,
+                copied=line.copied,
             )
             for (number, phase), line in self._lines.items()
             if number is not None

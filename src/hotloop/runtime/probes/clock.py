@@ -138,12 +138,21 @@ class Clock:
         self._has_loader = True
         if iterator is not None and hasattr(iterator, "__dict__"):
             iterator._hotloop_loader = number
-        self._span(_DATA, began, now, number, -1)
+        if get_ident() == self._thread:
+            if len(self._log) < MOST_SPANS:
+                self._log.append((began, now, _DATA, number, -1))
+            else:
+                self.lost += 2
 
     def _load(self, args: tuple[Any, ...], batch: Any, began: int) -> None:
         now = perf_counter_ns()
-        number = getattr(args[0], "_hotloop_loader", 0)
-        self._span(_DATA, began, now, number, -1 if batch is None else samples.count(batch))
+        if get_ident() == self._thread:
+            number = getattr(args[0], "_hotloop_loader", 0)
+            held = -1 if batch is None else samples.count(batch)
+            if len(self._log) < MOST_SPANS:
+                self._log.append((began, now, _DATA, number, held))
+            else:
+                self.lost += 2
 
     def _move(self, args: tuple[Any, ...], result: Any, began: int) -> None:
         now = perf_counter_ns()
@@ -168,11 +177,3 @@ class Clock:
                 self._log.append((began, now, kind, key, given))
             else:
                 self.lost += 2
-
-    def _span(self, kind: int, began: int, ended: int, key: int, n: int) -> None:
-        if get_ident() != self._thread:
-            return
-        if len(self._log) < MOST_SPANS:
-            self._log.append((began, ended, kind, key, n))
-        else:
-            self.lost += 2

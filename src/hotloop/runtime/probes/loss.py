@@ -15,7 +15,7 @@ CUDA_GRAPHS = "torch._inductor.cudagraph_trees"
 
 class LossProbe:
     def __init__(self, torch: Any) -> None:
-        self._torch = torch
+        self._tensor = torch.Tensor
         self._kept: list[tuple[int, Any, int]] = []
         """When its backward pass began, the loss, and how often it had been changed in place."""
         self._scaled: Any = None
@@ -60,9 +60,9 @@ class LossProbe:
             if loss is self._scaled:
                 loss = self._unscaled
             self._scaled = self._unscaled = None
-        if isinstance(loss, list | tuple) and loss:
-            loss = loss[0]
-        if isinstance(loss, self._torch.Tensor):
+        if type(loss) is tuple or type(loss) is list:
+            loss = loss[0] if loss else None
+        if isinstance(loss, self._tensor):
             if loss.numel() != 1:
                 self._kept.append((began, loss.detach().float().mean(), -1))
             elif not loss.is_cuda:

@@ -1,0 +1,67 @@
+"""Work whose only use is that the CPU is told its result: a metric, a norm that is printed.
+
+Where such a result is asked for less often, its computation goes too. The call that does nothing
+else is the outermost one under which no operator was seen that the backward pass undoes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hotloop.diagnose.base import Case
+from hotloop.diagnose.peaks import operators
+from hotloop.diagnose.sightings import Sighting, sightings
+from hotloop.inspection import Frame, Synchronisation
+from hotloop.timeline import Phase
+
+Place = tuple[str, int]
+TRAINING = (Phase.BACKWARD, Phase.OPTIMIZER)
+
+
+def asking_call(case: Case, stack: Sequence[Frame]) -> Place | None:
+    """The line of that call. None: even the line that asks does work for the training."""
+    trained, seen = _trained(case), sightings(case)
+    found = None
+    for frame in reversed([frame for frame in stack if frame.is_users]):
+        place = frame.file, frame.line
+        if place in trained or any(_trains(one, trained) for one in _under(seen, place)):
+            return found
+        found = place
+    return found
+
+
+def seconds_under(case: Case, call: Place, waits: Sequence[Synchronisation]) -> float:
+    """Of a step's time on the CPU, what this call takes beyond waiting for the GPU."""
+    inspection, seen = case.inspection, sightings(case)
+    times = inspection.samples.time_ns if inspection else []
+    whole = sum(sighting.seconds for sighting in seen)
+    if not whole or not times:
+        return 0.0
+    waited = 0.0
+    for wait in waits:
+        for began, seconds in zip(wait.time_ns, wait.seconds, strict=True):
+            if not seconds:
+                return 0.0  # how long it waited is not known, nor then the rest
+            waited += seconds if times[0] <= began <= times[-1] else 0.0
+    spent = sum(sighting.seconds for sighting in _under(seen, call))
+    return max(spent - waited, 0.0) / whole * case.figures.step.mean
+
+
+def _trained(case: Case) -> set[Place]:
+    counted = operators(case)
+    lines = counted.lines if counted else []
+    return {(line.place.file, line.place.line) for line in lines if line.differentiated}
+
+
+def _trains(sighting: Sighting, trained: set[Place]) -> bool:
+    line = sighting.line
+    at = (line.file, line.line) if line else None
+    return sighting.phase in TRAINING or at in trained
+
+
+def _under(seen: list[Sighting], place: Place) -> list[Sighting]:
+    return [
+        sighting
+        for sighting in seen
+        if any((frame.file, frame.line) == place for frame in sighting.stack)
+    ]
