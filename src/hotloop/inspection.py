@@ -131,6 +131,21 @@ class Operators:
 
 
 @dataclass(frozen=True)
+class LossSeen:
+    """A loss function of torch's that was called to learn from, while operators were counted."""
+
+    function: str
+    """"cross_entropy", …"""
+    inside_model: bool
+    """By a root module, not by the script itself."""
+    calls: int
+    elements: int
+    """Of what it was given, all calls together."""
+    itemsize: int
+    """Bytes of each."""
+
+
+@dataclass(frozen=True)
 class Kernels:
     """Everything that ran on the GPU during a few steps, in order of its beginning."""
 
@@ -195,6 +210,7 @@ class Inspection:
     loaders: list[LoaderLook] = field(default_factory=list)
     synchronisations: list[Synchronisation] = field(default_factory=list)
     operators: Operators | None = None
+    losses: list[LossSeen] = field(default_factory=list)
     kernels: Kernels | None = None
     """None where there is no GPU, or its counters cannot be read."""
     allocator: Allocator | None = None

@@ -18,6 +18,7 @@ from hotloop.runtime.look.calls import CallProbe
 from hotloop.runtime.look.compiling import compilations, compiled_so_far, graph_breaks
 from hotloop.runtime.look.kernels import KernelProbe
 from hotloop.runtime.look.loading import LoaderProbe
+from hotloop.runtime.look.losses import LossCalls
 from hotloop.runtime.look.memory import MemoryProbe, swapped
 from hotloop.runtime.look.operators import OperatorProbe
 from hotloop.runtime.look.sampler import Sampler
@@ -45,6 +46,7 @@ class Looking:
         self._waits = WaitProbe(torch) if torch.version.cuda or torch.version.hip else None
         self._kernel_probe = KernelProbe(torch)
         self._operator_probe = OperatorProbe(torch)
+        self._losses = LossCalls(torch)
         self._kernels: Kernels | None = None
         self._operators: Operators | None = None
         self._memory = MemoryProbe(torch)
@@ -59,6 +61,7 @@ class Looking:
         self._loading.attach(self._patches)
         self._calls.attach(seams, self._patches)
         self._operator_probe.attach(seams)
+        self._losses.attach(seams)
         if self._waits is not None:
             self._waits.attach(self._patches)
 
@@ -81,6 +84,7 @@ class Looking:
             loaders=self._loading.looks(),
             synchronisations=self._waits.synchronisations if self._waits else [],
             operators=self._operators,
+            losses=self._losses.seen(),
             kernels=self._kernels,
             allocator=self._memory.allocator,
             calls=calls.calls,
@@ -139,6 +143,7 @@ class Looking:
         if "torch._dynamo" in sys.modules:  # inside compiled code no operator is seen
             self._torch.compiler.set_stance("force_eager")
         self._operator_probe.begin()
+        self._losses.begin()
         self._next(self._counting, steps, seconds)
 
     def _counting(self, steps: int, seconds: float) -> bool:
