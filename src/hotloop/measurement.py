@@ -89,6 +89,8 @@ class ModelSeen:
     calls: int
     convolutions: int = 0
     """Weights with the four or five dimensions that a convolution's have."""
+    blocks: int = 0
+    """Modules in it that are made alike, such as a transformer's layers."""
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,8 @@ class Seen:
     """Fewer than the cores where two of those share all that computes."""
     nodes: int = 1
     """NUMA nodes that the cores lie on."""
+    objective: str = "speed"
+    """Or "memory": what the user wants less of."""
 
     @property
     def on_gpu(self) -> bool:
@@ -79,7 +81,10 @@ class Seen:
 
 @dataclass(frozen=True)
 class Expectation:
-    """The share of a step that a lever could win, or the reason not to try it."""
+    """The share of a step that a lever could win, or the reason not to try it.
+
+    Of one whose group is memory, where that is the objective: the share of the peak.
+    """
 
     share: float
     reason: str = ""

@@ -8,6 +8,7 @@ from hotloop.levers.base import Lever
 from hotloop.levers.bf16 import Bf16
 from hotloop.levers.cache_dataset import CacheDataset
 from hotloop.levers.channels_last import ChannelsLast
+from hotloop.levers.chunked_loss import ChunkedLoss
 from hotloop.levers.compile import Compile
 from hotloop.levers.cudnn_benchmark import CudnnBenchmark
 from hotloop.levers.fused_attention import FusedAttention
@@ -33,6 +34,7 @@ _ALL: tuple[type[Lever], ...] = (
     Compile,
     FusedAttention,
     FusedOptimizer,
+    ChunkedLoss,
 )
 
 LEVERS: dict[str, type[Lever]] = {lever.name: lever for lever in _ALL}

@@ -35,7 +35,8 @@ def promising(
 ) -> tuple[tuple[Candidate, ...], tuple[Refused, ...]]:
     """The most promising first, and the others with the reason."""
     predicted = predictions(diagnosis)
-    seen = Seen(measurement, figures, training_loader(measurement), cores, inspection)
+    loader = training_loader(measurement)
+    seen = Seen(measurement, figures, loader, cores, inspection, objective=options.objective)
     if machine is not None:
         seen = replace(seen, physical_cores=machine.physical_cores, nodes=machine.nodes)
     candidates: list[Candidate] = []

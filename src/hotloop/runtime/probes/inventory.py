@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from hotloop.levers.blocks import repeated_blocks
 from hotloop.measurement import (
     Events,
     Inventory,
@@ -204,6 +205,7 @@ def _model(torch: Any, model: Any) -> ModelSeen:
         ),
         calls=0,
         convolutions=sum(p.dim() in (4, 5) for p in parameters),
+        blocks=sum(map(len, repeated_blocks(model))),
     )
 
 

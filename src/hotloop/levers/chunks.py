@@ -1,0 +1,125 @@
+"""Cross-entropy over a few rows at a time, so that no wide copy of all logits is ever made.
+
+torch makes one of the logarithms of all probabilities, keeps it until the backward pass, and makes
+two more there. Here the logits themselves are kept, and their gradient is written chunk by chunk in
+their own number format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+TWICE = (
+    "hotloop: a loss that is computed in chunks cannot be differentiated twice. "
+    "Take chunked_loss out of the plan."
+)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Of one loss: what is given to torch's own function, and how it is cut."""
+
+    ignore_index: int
+    reduction: str
+    smoothing: float
+    """Of labels: the part of each that is spread over all classes."""
+    chunk: int
+    """Logits computed at a time."""
+    computed_in: Any
+    """The number format of what is computed; that of the result is `dtype`."""
+    dtype: Any
+
+
+def cross_entropy(torch: Any) -> Any:
+    """The function (logits, target, weight, terms) -> loss, for autograd.
+
+    Logits are (rows, classes, positions), the target is (rows, positions), the weight is that of
+    each class or None.
+    """
+
+    class ChunkedCrossEntropy(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, logits: Any, target: Any, weight: Any, terms: Terms) -> Any:
+            losses = _losses(torch, logits, target, weight, terms)
+            total = _total(torch, target, weight, terms) if terms.reduction == "mean" else None
+            ctx.save_for_backward(logits, target, weight, total)
+            ctx.terms = terms
+            if terms.reduction == "none":
+                return losses.to(terms.dtype)
+            return (losses.sum() if total is None else losses.sum() / total).to(terms.dtype)
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            if torch.is_grad_enabled():
+                raise RuntimeError(TWICE)
+            logits, target, weight, total = ctx.saved_tensors
+            scale = gradient.to(ctx.terms.computed_in)
+            scale = (scale if total is None else scale / total).expand(target.shape)
+            return _gradient(torch, logits, target, weight, scale, ctx.terms), None, None, None
+
+    return ChunkedCrossEntropy.apply
+
+
+def pieces(shape: tuple[int, int, int], chunk: int) -> Iterator[tuple[slice, slice]]:
+    """Of at most `chunk` logits, unless a single row has more: whole rows as far as possible."""
+    rows, classes, positions = shape
+    if classes * positions <= chunk or positions == 1:
+        step = max(1, chunk // (classes * positions))
+        for row in range(0, rows, step):
+            yield slice(row, row + step), slice(None)
+        return
+    step = max(1, chunk // classes)
+    for row in range(rows):
+        for position in range(0, positions, step):
+            yield slice(row, row + 1), slice(position, position + step)
+
+
+def _losses(torch: Any, logits: Any, target: Any, weight: Any, terms: Terms) -> Any:
+    losses = torch.empty(target.shape, dtype=terms.computed_in, device=logits.device)
+    for rows, positions in pieces(logits.shape, terms.chunk):
+        here = target[rows, positions]
+        logs = torch.log_softmax(logits[rows, :, positions], 1, dtype=terms.computed_in)
+        found, counts = _known(torch, here, terms)
+        own = -logs.gather(1, found.unsqueeze(1)).squeeze(1)
+        if weight is not None:
+            own *= weight[found]
+        if terms.smoothing:
+            spread = -(logs if weight is None else logs * weight.view(-1, 1)).sum(1)
+            share = terms.smoothing / logits.shape[1]
+            own = (1 - terms.smoothing) * own + share * spread
+        losses[rows, positions] = own.masked_fill_(~counts, 0.0)
+    return losses
+
+
+def _gradient(torch: Any, logits: Any, target: Any, weight: Any, scale: Any, terms: Terms) -> Any:
+    """Probabilities less what they should be, each row scaled by how much its loss counts."""
+    gradient = torch.empty_like(logits)
+    share = terms.smoothing / logits.shape[1]
+    every = 1.0 * logits.shape[1] if weight is None else weight.sum()
+    for rows, positions in pieces(logits.shape, terms.chunk):
+        found, counts = _known(torch, target[rows, positions], terms)
+        how_much = scale[rows, positions] * counts
+        own = (1 - terms.smoothing) * (1.0 if weight is None else weight[found]) * how_much
+        part = torch.softmax(logits[rows, :, positions], 1, dtype=terms.computed_in)
+        part *= (own + share * every * how_much).unsqueeze(1)
+        if terms.smoothing:
+            spread = share * how_much.unsqueeze(1)
+            part -= spread if weight is None else spread * weight.view(-1, 1)
+        part.scatter_add_(1, found.unsqueeze(1), -own.unsqueeze(1))
+        gradient[rows, :, positions] = part
+    return gradient
+
+
+def _total(torch: Any, target: Any, weight: Any, terms: Terms) -> Any:
+    """What the sum is divided by: how many targets count, each by its class's weight."""
+    found, counts = _known(torch, target, terms)
+    each = counts if weight is None else weight[found] * counts
+    return each.sum(dtype=terms.computed_in)
+
+
+def _known(torch: Any, target: Any, terms: Terms) -> tuple[Any, Any]:
+    """Targets that may be looked up, and which of them count."""
+    counts = target != terms.ignore_index
+    return torch.where(counts, target, 0), counts
