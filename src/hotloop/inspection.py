@@ -124,8 +124,6 @@ class Operators:
     bytes: float = 0.0
     """Read and written, each operand once, as if nothing were fused or cached."""
     by_name: dict[str, int] = field(default_factory=dict)
-    largest_log_softmax: int = 0
-    """Bytes of its result, which a cross-entropy keeps for the backward pass."""
     without_formula: dict[str, int] = field(default_factory=dict)
     """Heavy operators whose FLOPs are not known: the count is a lower bound."""
     lines: list[OperatorLine] = field(default_factory=list)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.inspection import Inspection, Operators
+from hotloop.inspection import Inspection, LossSeen, Operators
 from hotloop.levers.chunked_loss import ON_CPU, ON_GPU, ChunkedLoss
 from hotloop.levers.chunks import TWICE, pieces
 from hotloop.measurement import Memory, Software
@@ -291,17 +291,20 @@ class TestExpectation:
     def seen(jobs: Any, logits: int, **changes: Any) -> Any:
         memory = Memory(host_peak=2**30)
         made = jobs.seen(measurement=builders.measurement(memory=memory))
-        operators = Operators(steps=2, bytes=2 * 2**32, largest_log_softmax=logits)
-        return replace(made, inspection=Inspection(steps=2, operators=operators), **changes)
+        losses = [LossSeen("cross_entropy", False, 2, 2 * logits, 2)] if logits else []
+        losses.append(LossSeen("mse_loss", False, 2, 2**40, 4))
+        operators = Operators(steps=2, bytes=2 * 2**32)
+        look = Inspection(steps=2, operators=operators, losses=losses)
+        return replace(made, inspection=look, **changes)
 
     def test_of_large_logits(self, jobs: Any) -> None:
-        large = self.seen(jobs, 2**28)
+        large = self.seen(jobs, 2**26)
         assert ChunkedLoss.expected(large).share == pytest.approx(3 / 16 * 13 / 20, rel=0.05)
         for_memory = ChunkedLoss.expected(replace(large, objective="memory"))
         assert for_memory.share == pytest.approx(1 / 4)
 
     def test_of_small_ones_and_of_none(self, jobs: Any) -> None:
-        assert "are 0.1% of its memory" in ChunkedLoss.expected(self.seen(jobs, 2**20)).reason
+        assert "is 0.1% of its memory" in ChunkedLoss.expected(self.seen(jobs, 2**18)).reason
         assert ChunkedLoss.expected(self.seen(jobs, 0)).reason == "no cross-entropy was seen"
         assert "not looked into" in ChunkedLoss.expected(jobs.seen()).reason
 

@@ -26,7 +26,7 @@ OWN_COPIES = 2
 """That are left: the logits and their gradient, in the logits' own format."""
 LARGE = 0.05
 """Of the peak memory: what is saved must be worth a trial."""
-LOGITS = "the job's logits"
+FLOAT32 = 4
 
 
 @dataclass
@@ -54,21 +54,24 @@ class ChunkedLoss(Lever):
 
     @classmethod
     def expected(cls, seen: Seen) -> Expectation:
-        operators = seen.inspection.operators if seen.inspection else None
-        if operators is None:
+        looked = seen.inspection
+        if looked is None:
             return refuse("it was not looked into, so its losses are not known")
-        if not operators.largest_log_softmax:
+        losses = [one for one in looked.losses if one.function == "cross_entropy"]
+        if not losses:
             return refuse("no cross-entropy was seen")
+        copy = max(_wide(one.itemsize) * one.elements / one.calls for one in losses)
         memory = seen.measurement.memory
         peak = memory.device_peak_allocated or memory.host_peak or 0
-        part = operators.largest_log_softmax / peak if peak else 0.0
+        part = copy / peak if peak else 0.0
         if part < LARGE:
-            return refuse(f"{LOGITS} are {part:.1%} of its memory")
+            return refuse(f"a copy of the logits in float32 is {part:.1%} of its memory")
         if seen.objective == "memory":
             return Expectation(min(part, 1.0))
-        moved = operators.bytes / operators.steps if operators.steps else 0.0
-        copies = WIDE_COPIES * operators.largest_log_softmax
-        share = min(copies / moved, 1.0) if moved else 0.0
+        # What is no longer written and read, of all that a step writes and reads.
+        every = looked.operators.bytes if looked.operators else 0.0
+        spared = sum(WIDE_COPIES * _wide(one.itemsize) * one.elements for one in losses)
+        share = min(spared / every, 1.0) if every else 0.0
         return Expectation(share * seen.share("forward", "backward"))
 
     def problem(self) -> str:
@@ -161,6 +164,11 @@ class ChunkedLoss(Lever):
         weights = None if weight is None else weight.to(wide)
         rows = target.reshape(len(target), -1)
         return _shaped(self._compute(_as_rows(input), rows, weights, terms), target, reduction)
+
+
+def _wide(itemsize: int) -> int:
+    """Bytes of a number in the copies, of logits of so many."""
+    return max(itemsize, FLOAT32)
 
 
 def _shaped(loss: Any, target: Any, reduction: str) -> Any:

@@ -57,7 +57,6 @@ class OperatorProbe:
         self._flops: dict[str, float] = defaultdict(float)
         self._convolutions: dict[str, float] = defaultdict(float)
         self._by_name: Counter[str] = Counter()
-        self._largest_log_softmax = 0
         self._without_formula: Counter[str] = Counter()
         self._lines: dict[tuple[int | None, str], _Line] = defaultdict(_Line)
         self._line_of: dict[int, int | None] = {}
@@ -89,7 +88,6 @@ class OperatorProbe:
             convolution_flops=dict(self._convolutions),
             bytes=self._bytes,
             by_name=dict(self._by_name.most_common(50)),
-            largest_log_softmax=self._largest_log_softmax,
             without_formula=dict(self._without_formula),
             lines=self._kept_lines(),
             attention=self._kept_attention(),
@@ -133,8 +131,6 @@ class OperatorProbe:
         self._count += 1
         self._ns += ns
         self._by_name[name] += 1
-        if name == "_log_softmax":
-            self._largest_log_softmax = max(self._largest_log_softmax, results[0].nbytes)
         node = self._torch._C._current_autograd_node()
         line = self._note_forward(name, inputs, results, ns) if node is None else self._undone(node)
         if node is not None:
