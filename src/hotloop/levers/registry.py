@@ -10,6 +10,7 @@ from hotloop.levers.cache_dataset import CacheDataset
 from hotloop.levers.channels_last import ChannelsLast
 from hotloop.levers.chunked_loss import ChunkedLoss
 from hotloop.levers.compile import Compile
+from hotloop.levers.compile_loss import CompileLoss
 from hotloop.levers.cudnn_benchmark import CudnnBenchmark
 from hotloop.levers.fused_attention import FusedAttention
 from hotloop.levers.fused_optimizer import FusedOptimizer
@@ -33,6 +34,7 @@ _ALL: tuple[type[Lever], ...] = (
     SdpaBackend,
     Compile,
     FusedAttention,
+    CompileLoss,
     FusedOptimizer,
     ChunkedLoss,
 )

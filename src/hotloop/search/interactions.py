@@ -19,6 +19,8 @@ PARTNERS = frozenset(
         ("channels_last", "compile"),
         ("fused_attention", "compile"),
         ("fused_attention", "bf16"),
+        ("compile_loss", "bf16"),
+        ("compile_loss", "compile"),
         ("fused_optimizer", "compile"),
         ("fused_optimizer", "bf16"),
     )
@@ -42,10 +44,11 @@ def are_partners(one: str, other: str) -> bool:
     bf16 adds a cast to every layer and wins nothing while the CPU cannot launch kernels fast
     enough; compiling fuses the casts away. Channels last costs transpositions that compiling
     removes and pays in convolutions of bf16. The fastest attention takes 16-bit numbers alone, and
-    a model without its score matrices may be best compiled in another mode. Once a compiled model
-    leaves the CPU idle, it is the optimizer's many small kernels that are waited for. And a
-    loader hides behind a slow step as a slow step hides behind a loader: whatever speeds up one
-    side shows what the other is worth.
+    a model without its score matrices may be best compiled in another mode. A compiled loss spares
+    the cast that bf16 brings, and is a larger part of a step whose model is compiled. Once a
+    compiled model leaves the CPU idle, it is the optimizer's many small kernels that are waited
+    for. And a loader hides behind a slow step as a slow step hides behind a loader: whatever speeds
+    up one side shows what the other is worth.
     Two that speed up loading may take each other's work away; that, too, is seen by looking again.
     """
     return bool(LOADING & {one, other}) or frozenset((one, other)) in PARTNERS
