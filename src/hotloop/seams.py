@@ -24,6 +24,8 @@ listener costs ten times what a benchmark in a loop shows.
 class Seam:
     before: list[Before] = field(default_factory=list)
     after: list[After] = field(default_factory=list)
+    at_once: bool = False
+    """Whoever listens must hear of the very first call, at whatever cost."""
 
     @property
     def is_used(self) -> bool:

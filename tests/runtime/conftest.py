@@ -68,6 +68,7 @@ def fingerprint(torch: Any) -> dict[str, Any]:
         if name in vars(owner)
     }
     found["torch.set_num_threads"] = torch.set_num_threads
+    found["torch.compile"] = torch.compile
     found |= {f"functional.{name}": getattr(torch.nn.functional, name) for name in LOSSES}
     hooks = sys.modules["torch.optim.optimizer"]  # torch.optim hides it
     found["step hooks before"] = list(hooks._global_optimizer_pre_hooks)

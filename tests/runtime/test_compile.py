@@ -118,17 +118,50 @@ def captured(torch: Any, jobs: Any, job: Job) -> tuple[int, int, int]:
     return len(sizes), sum(sizes), breaks
 
 
-@pytest.mark.parametrize("job", JOBS)
-def test_probes_change_nothing_that_is_captured(job: Job, torch: Any, jobs: Any) -> None:
+def both_ways(torch: Any, jobs: Any, job: Job, at_once: bool) -> list[tuple[int, int, int]]:
     before = captured(torch, jobs, job)
     assert before[0] >= 1
     watch = Watch(torch)
+    watch.seams.model.at_once = at_once
     watch.driver.attach()
     try:
-        assert captured(torch, jobs, job) == before
+        return [before, captured(torch, jobs, job)]
     finally:
         watch.driver.detach()
         torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_probes_change_nothing_that_is_captured(job: Job, torch: Any, jobs: Any) -> None:
+    before, watched = both_ways(torch, jobs, job, at_once=False)
+    assert watched == before
+
+
+@pytest.mark.parametrize("job", JOBS[:-1])
+def test_nor_where_calls_are_watched_from_the_first_on(job: Job, torch: Any, jobs: Any) -> None:
+    before, watched = both_ways(torch, jobs, job, at_once=True)
+    assert watched == before
+
+
+def test_a_function_that_calls_the_model_is_then_captured_once_more(torch: Any, jobs: Any) -> None:
+    """When the models are found: the call of modules, which is in its graph, is torch's again."""
+    before, watched = both_ways(torch, jobs, the_loss, at_once=True)
+    assert watched == (2 * before[0], 2 * before[1], before[2])
+
+
+def test_a_model_that_is_compiled_holds_no_call_of_ours(torch: Any, jobs: Any) -> None:
+    pristine = vars(torch.nn.Module)["__call__"]
+    watch = Watch(torch)
+    watch.seams.model.at_once = True
+    watch.driver.attach()
+    model = torch.compile(jobs.Net(), backend="eager")
+    is_open = torch.nn.Module.__call__ is not pristine
+    jobs.train(model)
+    watch.driver.detach()
+    torch._dynamo.reset()
+    assert is_open
+    assert model.forward._torchdynamo_orig_callable.__func__ is pristine
+    assert jobs.roots(watch) == [model]
 
 
 @pytest.mark.parametrize("job", [wrapped, in_place, nested, sequential])

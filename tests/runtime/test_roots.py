@@ -3,13 +3,16 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from hotloop import timeline
 from hotloop.measurement import Kind
 from hotloop.runtime.roots import DISCOVERY_STEPS
 from hotloop.runtime.watching import Watch
+from hotloop.timeline import Phase
 
 
 class TestWhoIsARoot:
@@ -258,3 +261,64 @@ class TestTheModelItself:
         after = jobs.seen(watch)
         assert after[Kind.FORWARD_BEGIN] == before[Kind.FORWARD_BEGIN] + 2
         assert after[Kind.FORWARD_END] == before[Kind.FORWARD_END] + 2
+
+
+class TestFromTheFirstCallOn:
+    """For those who must hear of it: a job that has no memory for a step without them."""
+
+    @pytest.fixture
+    def early(self, torch: Any, unharmed: None) -> Iterator[Watch]:
+        watch = Watch(torch)
+        watch.seams.model.at_once = True
+        watch.driver.attach()
+        yield watch
+        watch.driver.detach()
+
+    def test_every_call_is_seen(self, jobs: Any, early: Watch) -> None:
+        model = jobs.Net()
+        jobs.train(model)
+        assert jobs.roots(early) == [model]
+        assert jobs.seen(early)[Kind.FORWARD_BEGIN] == jobs.STEPS
+
+    def test_a_pause_before_the_first_step(self, torch: Any, jobs: Any, early: Watch) -> None:
+        original = torch.compile.__wrapped__
+        early.driver.detach()
+        assert torch.compile is original
+        early.driver.attach()
+        assert torch.compile is not original
+        jobs.train(jobs.Net())
+        assert jobs.seen(early)[Kind.FORWARD_BEGIN] == jobs.STEPS
+
+
+class TestCheckpointed:
+    """Blocks that a script checkpoints itself run once more during the backward pass."""
+
+    def train(self, torch: Any, jobs: Any, reentrant: bool) -> Any:
+        checkpoint = torch.utils.checkpoint.checkpoint
+
+        class Checkpointed(jobs.Net):  # type: ignore[misc, name-defined]
+            def forward(self, x: Any) -> Any:
+                return self.head(checkpoint(self.body, x, use_reentrant=reentrant))
+
+        model = Checkpointed()
+        jobs.train(model, loss_of=lambda m, x, y: jobs.plain_loss(m, x.requires_grad_(), y))
+        return model
+
+    @pytest.mark.parametrize("reentrant", [False, True])
+    def test_are_no_roots(self, reentrant: bool, torch: Any, jobs: Any, watch: Watch) -> None:
+        model = self.train(torch, jobs, reentrant)
+        assert jobs.roots(watch) == [model]
+        assert jobs.seen(watch)[Kind.FORWARD_BEGIN] == jobs.STEPS - 1
+
+    @pytest.mark.parametrize("reentrant", [False, True])
+    def test_leave_losses_and_steps_as_they_are(
+        self, reentrant: bool, torch: Any, jobs: Any, watch: Watch
+    ) -> None:
+        self.train(torch, jobs, reentrant)
+        assert len(jobs.losses(watch).value) == jobs.STEPS
+        steps = timeline.steps(watch.clock.events, jobs.losses(watch))
+        assert len(steps) == jobs.STEPS
+        assert all(len(step.losses) == 1 for step in steps)
+        for step in steps[1:]:
+            assert sum(step.phases.values()) == pytest.approx(step.seconds)
+            assert step.phases[Phase.BACKWARD] > 0 < step.phases[Phase.FORWARD]

@@ -4,10 +4,13 @@ Watching every module would cost microseconds a call, hundreds of times a step, 
 graphs that torch.compile captures. So for the first steps `nn.Module.__call__` is replaced, only
 between root calls and never during one; afterwards only the classes of the roots stay patched.
 Never an instance: a patched instance cannot be pickled, and its deep copies share weights.
+
+Discovery begins with the first backward pass, unless somebody must hear of the very first call.
 """
 
 from __future__ import annotations
 
+import functools
 import threading
 import weakref
 from time import perf_counter_ns
@@ -21,7 +24,9 @@ DISCOVERY_STEPS = 5
 
 class RootFinder:
     def __init__(self, torch: Any, seams: Seams) -> None:
+        self._torch = torch
         self.is_compiling = torch.compiler.is_compiling
+        self._inside_backward = torch._C._current_graph_task_id
         self._seams = seams
         self._module = torch.nn.Module
         self._pristine: Any = None
@@ -52,6 +57,10 @@ class RootFinder:
             self._seams.step.after.append(self._count_step)
             self._seams.batch.before.append(self._load)
             self._seams.batch.after.append(self._loaded)
+            if self._seams.model.at_once:
+                self._search()
+        if self.searching and not self._passes:
+            patches.replace(self._torch, "compile", self._apart(self._torch.compile))
 
     def _pause(self) -> None:
         if self.searching:
@@ -73,12 +82,31 @@ class RootFinder:
         `torch.compile(model)` keeps hold of `model.__call__`; ours must not be what it finds.
         """
         self._passes += 1
-        if self._passes == 1:
-            self.searching = True
-            self._pristine = self._module.__call__  # a library may have put its own there by now
-            self._open()
+        if self._passes == 1 and not self.searching:
+            self._search()
         elif self._passes > DISCOVERY_STEPS and not self._optimizer_built:
             self._settle()  # parameters are updated by hand: each pass is a step
+
+    def _search(self) -> None:
+        self.searching = True
+        self._pristine = self._module.__call__  # a library may have put its own there by now
+        self._open()
+
+    def _apart(self, compile: Any) -> Any:
+        """torch.compile, which finds no call of ours in a model."""
+
+        @functools.wraps(compile)
+        def apart(*args: Any, **kwargs: Any) -> Any:
+            is_open = self.searching and not self._inside
+            if is_open:
+                self._close()
+            try:
+                return compile(*args, **kwargs)
+            finally:
+                if is_open:
+                    self._open()
+
+        return apart
 
     def _count_step(self, args: Any, result: Any, began: int) -> None:
         if self.searching:
@@ -128,6 +156,8 @@ class RootFinder:
             return False
         if self._inside or threading.get_ident() != self._thread:
             return False
+        if self._inside_backward() != -1:
+            return False  # a checkpointed block runs once more, in the midst of the backward pass
         return self._is_known(module) or next(module.parameters(), None) is not None
 
     def _is_known(self, module: Any) -> bool:
