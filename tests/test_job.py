@@ -32,6 +32,29 @@ def test_its_name_is_short(target: str, is_module: bool, name: str) -> None:
     assert job(target=target, is_module=is_module).name == name
 
 
+class TestAClassThatDescribesAJob:
+    described = job(target="jobs.py", args=("hidden=8",), entry="Mine")
+
+    def test_python_starts_our_loop(self) -> None:
+        python, loop, *words = self.described.argv()
+        assert (python, words) == ("/usr/bin/python3", ["jobs.py:Mine", "hidden=8"])
+        assert Path(loop).is_file() and Path(loop).name == "main.py"
+
+    def test_in_a_module(self) -> None:
+        found = job(target="pkg.jobs", is_module=True, args=(), entry="Mine")
+        assert found.argv()[2:] == ["-m", "pkg.jobs:Mine"]
+        assert found.name == "jobs-Mine"
+
+    def test_is_shown_as_it_was_typed(self) -> None:
+        assert self.described.command == ["hotloop", "run", "jobs.py:Mine", "hidden=8"]
+        assert self.described.shown == "jobs.py:Mine"
+        assert self.described.name == "jobs-Mine"
+
+    def test_is_another_job_than_its_neighbour(self) -> None:
+        other = job(target="jobs.py", args=("hidden=8",), entry="Other")
+        assert other.digest() != self.described.digest()
+
+
 class TestDigest:
     def test_is_the_same_for_the_same_job(self, tmp_path: Path) -> None:
         (tmp_path / "train.py").write_text("one")

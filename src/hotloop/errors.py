@@ -21,12 +21,13 @@
     ├── NotApplied                96   an optimisation of the plan did not take effect
     ├── FolderBusy                97   another hotloop keeps its studies there at this moment
     ├── StudyMismatch             98   the study to go on with is another job's
-    └── HotloopFailed             99   a bug of ours
+    ├── HotloopFailed             99   a bug of ours
+    └── JobInvalid               100   a class that describes a job lacks something
 
 130 and 143 mean what they mean everywhere: stopped by Ctrl-C, stopped by SIGTERM.
 
 `hotloop run` hands on the script's own exit status, whatever it is, and uses one of ours only when
-the script was never started, or was stopped because its plan did not take effect. 79 to 99 is a
+the script was never started, or was stopped because its plan did not take effect. 79 to 119 is a
 band that neither Python (1, 2, 120), the shell (126 to 165) nor sysexits.h (64 to 78) uses;
 `run --status FILE` settles the rare doubt.
 """
@@ -129,3 +130,9 @@ class StudyMismatch(HotloopError):
 
 class HotloopFailed(HotloopError):
     exit_code = 99
+
+
+class JobInvalid(HotloopError):
+    """Of a class that describes a job: names the method and what it must return."""
+
+    exit_code = 100

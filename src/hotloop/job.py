@@ -1,4 +1,5 @@
-"""What to run: a script or a module, with its arguments, in the user's own interpreter."""
+"""What to run, in the user's own interpreter: a script or a module with its arguments, or a class
+that describes a job."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
+
+LOOP = Path(__file__).with_name("runtime") / "owned" / "main.py"
 
 
 @dataclass(frozen=True)
@@ -16,15 +19,35 @@ class ScriptJob:
     args: tuple[str, ...]
     python: str
     cwd: str
+    entry: str = ""
+    """The class in it that describes the job, whose loop is then ours. Empty: it is a script."""
 
     def argv(self) -> list[str]:
-        """The command the user would have typed: `sys.argv` and `__main__` are their own."""
-        target = ["-m", self.target] if self.is_module else [self.target]
-        return [self.python, *target, *self.args]
+        """The command the user would have typed: `sys.argv` and `__main__` are their own.
+
+        For a class there is none, and it is our loop that Python starts.
+        """
+        ours = [str(LOOP)] if self.entry else []
+        return [self.python, *ours, *self.words]
+
+    @property
+    def command(self) -> list[str]:
+        """How the user would run it without an optimisation."""
+        return ["hotloop", "run", *self.words] if self.entry else self.argv()
+
+    @property
+    def words(self) -> list[str]:
+        """What names the job on a command line."""
+        return [*(["-m"] if self.is_module else []), self.shown, *self.args]
+
+    @property
+    def shown(self) -> str:
+        return f"{self.target}:{self.entry}" if self.entry else self.target
 
     @property
     def name(self) -> str:
-        return self.target.rpartition(".")[2] if self.is_module else Path(self.target).stem
+        file = self.target.rpartition(".")[2] if self.is_module else Path(self.target).stem
+        return f"{file}-{self.entry}" if self.entry else file
 
     def source_digest(self) -> str:
         """Tells the script from another, whatever its arguments. Empty for a module."""
@@ -35,7 +58,7 @@ class ScriptJob:
 
     def digest(self) -> str:
         """Tells this job from another: its source where there is one file, and its arguments."""
-        text = hashlib.sha256(os.fsencode(self.target))
+        text = hashlib.sha256(os.fsencode(self.shown))
         path = Path(self.cwd, self.target)
         if not self.is_module and path.is_file():
             text.update(path.read_bytes())

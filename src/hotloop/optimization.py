@@ -54,7 +54,7 @@ def optimize(
     """The study as it stands at the end, also when nothing was won. Saved after every trial."""
     if earlier is not None and earlier.job_digest != job.digest():
         raise StudyMismatch(
-            f"The study in {folder} is of another job: {' '.join(earlier.job.argv())}.",
+            f"The study in {folder} is of another job: {' '.join(earlier.job.command)}.",
             "Give the same script and arguments, or begin anew without --resume.",
         )
     found = Found(options, warnings=machine.gpu_neighbours())

@@ -26,13 +26,10 @@ def environment(chosen: Plan, keep_going: bool) -> dict[str, str]:
     return {**let_in(Path(path)), **chosen.environment()}
 
 
-def require_fit(chosen: Plan, words: list[str]) -> None:
+def require_fit(chosen: Plan, job: ScriptJob) -> None:
     """Refuses a plan that was made for something else, as far as the plan says."""
-    python, *rest = words
-    is_module = rest[0] == "-m"
-    job = ScriptJob(rest[1] if is_module else rest[0], is_module, (), python, str(Path.cwd()))
     gpus = machine.describe().gpus if chosen.gpu else ()
-    torch = _torch_version(python) if chosen.torch else ""
+    torch = _torch_version(job.python) if chosen.torch else ""
     plan.require_same(chosen, job.source_digest(), torch, gpus[0].name if gpus else "")
 
 

@@ -38,6 +38,8 @@ class Seam:
 
 @dataclass
 class Seams:
+    loop: Seam = field(default_factory=Seam)
+    """A loop of ours begins: (loop). Its sizes may be changed before; it is whole afterwards."""
     loader_built: Seam = field(default_factory=Seam)
     """A loader is built: (loader). Its settings come by name, before, and may be changed."""
     loader: Seam = field(default_factory=Seam)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hotloop.cli.job import require_script, words_of
+from hotloop.cli.job import require_script, split_entry, words_of
 from hotloop.cli.main import parser
-from hotloop.errors import NotPython, ScriptNotFound
+from hotloop.errors import NotPython, ScriptNotFound, UsageError
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,35 @@ def test_what_follows_the_script_is_the_scripts(
     command: str, words: str, job: tuple[str, bool, tuple[str, ...]]
 ) -> None:
     assert words_of(parser().parse_args([command, *words.split()])) == job
+
+
+class TestSplitEntry:
+    @pytest.mark.parametrize(
+        ("target", "is_module", "parts"),
+        [
+            ("train.py", False, ("train.py", "")),
+            ("jobs.py:Mine", False, ("jobs.py", "Mine")),
+            ("a/b:c/jobs.py:Mine", False, ("a/b:c/jobs.py", "Mine")),
+            ("pkg.jobs:Mine", True, ("pkg.jobs", "Mine")),
+            ("pkg.train", True, ("pkg.train", "")),
+        ],
+    )
+    def test_a_class_after_a_colon(
+        self, target: str, is_module: bool, parts: tuple[str, str]
+    ) -> None:
+        assert split_entry(target, is_module) == parts
+
+    def test_a_file_that_is_really_named_so(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        Path("jobs.py:Mine").touch()
+        assert split_entry("jobs.py:Mine", False) == ("jobs.py:Mine", "")
+
+    @pytest.mark.parametrize("target", ["jobs.py:", "jobs.py:3", "jobs.py:my-job", ":Mine"])
+    def test_what_is_no_class(self, target: str) -> None:
+        with pytest.raises(UsageError, match="names no class"):
+            split_entry(target, False)
 
 
 class TestRequireScript:

@@ -77,15 +77,23 @@ def interrupted(received: list[int], what_is_left: str = "") -> int:
 
 def job_of(arguments: argparse.Namespace) -> ScriptJob:
     from hotloop import interpreter
+
+    job = untried_job_of(arguments)
+    interpreter.require_torch(job.python, job.cwd)
+    return job
+
+
+def untried_job_of(arguments: argparse.Namespace) -> ScriptJob:
+    """Of which it is not known whether its interpreter has torch."""
+    from hotloop import interpreter
     from hotloop.job import ScriptJob
 
-    target, is_module, args = job_words.words_of(arguments)
+    words, is_module, args = job_words.words_of(arguments)
+    target, entry = job_words.split_entry(words, is_module)
     if not is_module:
         job_words.require_script(target)
     python = interpreter.find(arguments.python)
-    cwd = os.getcwd()
-    interpreter.require_torch(python, cwd)
-    return ScriptJob(target, is_module, args, python, cwd)
+    return ScriptJob(target, is_module, args, python, os.getcwd(), entry)
 
 
 def print_json(parts: dict[str, object]) -> None:
@@ -98,8 +106,7 @@ def command(job: ScriptJob) -> str:
     """The words that name the job, as a shell would read them."""
     import shlex
 
-    words = (["-m"] if job.is_module else []) + [job.target, *job.args]
-    return shlex.join(words)
+    return shlex.join(job.words)
 
 
 def short(path: Path) -> str:

@@ -1,4 +1,7 @@
-"""The words on the command line that name a job: `SCRIPT [ARGS…]` or `-m MODULE [ARGS…]`."""
+"""The words on the command line that name a job.
+
+`SCRIPT [ARGS…]`, `-m MODULE [ARGS…]`, or with a class in it `FILE:CLASS [NAME=VALUE…]`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE [ARGS…]", help="run a module"
     )
     parser.add_argument(
-        "script", nargs=argparse.REMAINDER, metavar="SCRIPT [ARGS…]", help="run a script"
+        "script",
+        nargs=argparse.REMAINDER,
+        metavar="SCRIPT [ARGS…]",
+        help="run a script, or a class that describes a job: FILE:CLASS [NAME=VALUE…]",
     )
 
 
@@ -28,6 +34,18 @@ def words_of(arguments: argparse.Namespace) -> tuple[str, bool, tuple[str, ...]]
     if not words:
         raise UsageError("Which script?", f"For example: hotloop {arguments.command} train.py")
     return words[0], bool(arguments.module), tuple(words[1:])
+
+
+def split_entry(target: str, is_module: bool) -> tuple[str, str]:
+    """`jobs.py:MyJob` taken apart. A file that is really named so is that file."""
+    file, colon, entry = target.rpartition(":")
+    if not colon or (not is_module and os.path.exists(target)):
+        return target, ""
+    if not file or not entry.isidentifier():
+        raise UsageError(
+            f"{target} names no class: {entry!r} cannot be one.", "For example: jobs.py:MyJob"
+        )
+    return file, entry
 
 
 def require_script(target: str) -> None:

@@ -48,7 +48,7 @@ class Live:
             self._status = Console(stderr=True).status("", spinner="dots")
             self._status.start()
         else:
-            sys.stderr.write(f"hotloop: measuring {harmless(self._job.target)} …\n")
+            sys.stderr.write(f"hotloop: measuring {harmless(self._job.shown)} …\n")
         return self
 
     def __exit__(

@@ -110,11 +110,11 @@ def _search(
     limit, dry = arguments.timeout, arguments.dry_run
     launcher = ProcessLauncher()
     quiet, output = arguments.quiet, arguments.show_output
-    with LiveSearch(job.target, options, received, quiet, output, says_outlook=not dry) as live:
+    with LiveSearch(job.shown, options, received, quiet, output, says_outlook=not dry) as live:
         record = common.until_stopped(
             received,
             lambda: optimize(
-                job, options, limit, folder, launcher, live, dry, earlier, _roof_of(job, received)
+                job, options, limit, folder, launcher, live, dry, earlier, roof_of(job, received)
             ),
         )
     if record is None:
@@ -126,7 +126,7 @@ def _search(
     return _show(arguments, job, folder, record)
 
 
-def _roof_of(job: ScriptJob, received: list[int]) -> Callable[[Measurement], Roof | None]:
+def roof_of(job: ScriptJob, received: list[int]) -> Callable[[Measurement], Roof | None]:
     """Measured where the job runs on a GPU; otherwise only if that was done before.
 
     On a CPU it takes as long as a trial and says little that a search could use.
@@ -149,15 +149,15 @@ def _options(arguments: argparse.Namespace) -> Options:
     return Options(
         objective=arguments.objective,
         effect=arguments.effect,
-        only=_names(arguments.only, "--only"),
-        skip=_names(arguments.skip, "--skip"),
+        only=names(arguments.only, "--only"),
+        skip=names(arguments.skip, "--skip"),
         steps=arguments.steps,
         budget=arguments.budget,
         look=not arguments.no_look,
     )
 
 
-def _names(text: str, option: str) -> tuple[str, ...]:
+def names(text: str, option: str) -> tuple[str, ...]:
     from hotloop.errors import UsageError
     from hotloop.levers.registry import LEVERS
 
@@ -194,7 +194,7 @@ def _show_outlook(
         common.print_json({**told, "study": str(folder / "study.json"), "next": again})
         return 0
     rows = outlook_rows(record, outlook.runs, outlook.seconds)
-    show_outlook(Console(), job.target, rows, [("to go on", again)])
+    show_outlook(Console(), job.shown, rows, [("to go on", again)])
     return 0
 
 

@@ -117,7 +117,7 @@ def _show_screen(
     worth = () if diagnosis else suggestions(measurement, found, record.machine.cores)
     show_profile(
         Console(),
-        job.target,
+        job.shown,
         measurement.software,
         rows(measurement, found, trial.shielding, trial.receipts, worth),
         common.short(folder / "study.json"),

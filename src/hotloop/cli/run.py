@@ -7,7 +7,12 @@ import os
 import stat
 import sys
 
+from hotloop.cli import common
 from hotloop.cli import job as job_words
+
+TYPE_CHECKING = False  # see main
+if TYPE_CHECKING:
+    from hotloop.job import ScriptJob
 
 SUMMARY = "run a script, exactly as python would, under a plan if one is given"
 USAGE = "hotloop run [options] (SCRIPT | -m MODULE) [ARGS…]"
@@ -18,7 +23,7 @@ and exit status. Without a plan nothing is patched, and hotloop's own process be
 With a plan, its optimisations are applied from outside while the script runs. Each must show that
 it took effect; if one does not, the run stops after its first steps and says so.
 
-An exit status between 80 and 99 is hotloop's: the script was not started, or (96) its plan took no
+An exit status between 79 and 119 is hotloop's: the script was not started, or (96) its plan took no
 effect. Should your script use such a number itself, --status FILE says whether it was started.
 """
 
@@ -38,20 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from hotloop import interpreter
-
     _forget(arguments.status)
-    target, is_module, args = job_words.words_of(arguments)
-    if not is_module:
-        job_words.require_script(target)
-    python = interpreter.find(arguments.python)
-    words = [python, *(["-m", target] if is_module else [target]), *args]
-    environment = _environment(arguments, words)
-    _become(words, environment, arguments.status)
+    job = common.untried_job_of(arguments)
+    _become(job.argv(), _environment(arguments, job), arguments.status)
     return 0
 
 
-def _environment(arguments: argparse.Namespace, words: list[str]) -> dict[str, str]:
+def _environment(arguments: argparse.Namespace, job: ScriptJob) -> dict[str, str]:
     from hotloop.trial.environment import users_environment
 
     if arguments.plan is None:
@@ -64,7 +62,7 @@ def _environment(arguments: argparse.Namespace, words: list[str]) -> dict[str, s
     if chosen.is_empty:
         return users_environment()
     if not arguments.anyway:
-        planned.require_fit(chosen, words)
+        planned.require_fit(chosen, job)
     return planned.environment(chosen, arguments.keep_going)
 
 

@@ -37,7 +37,7 @@ def write(record: Study, job: ScriptJob, folder: Path, wanted: Path) -> End:
     if record.found is not None and record.found.plan is not None:
         plan, note = plan_file.write(record.found.plan, wanted, folder)
     end = End(rows(record), folder / "study.json", folder / "report.md", plan, note)
-    text = markdown.page(job.target, shlex.join(job.argv()), end.rows, commands(job, end))
+    text = markdown.page(job.shown, shlex.join(job.command), end.rows, commands(job, end))
     try:
         end.report.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -66,7 +66,7 @@ def show(record: Study, job: ScriptJob, end: End) -> None:
     if end.note:
         left.insert(0, ("note", end.note))
     left.append(("report", common.short(end.report)))
-    show_search(Console(), job.target, end.rows, left, commands(job, end))
+    show_search(Console(), job.shown, end.rows, left, commands(job, end))
 
 
 def summary(record: Study, end: End) -> dict[str, object]:

@@ -76,7 +76,7 @@ def _compare(
 
     steps, limit, launcher = arguments.steps, arguments.timeout, ProcessLauncher()
     options = Options(steps=steps)
-    with LiveSearch(job.target, options, received, arguments.quiet, arguments.show_output) as live:
+    with LiveSearch(job.shown, options, received, arguments.quiet, arguments.show_output) as live:
         return common.until_stopped(
             received, lambda: verify(job, chosen, steps, limit, folder, launcher, live)
         )
@@ -97,5 +97,5 @@ def _show(arguments: argparse.Namespace, job: ScriptJob, folder: Path, record: S
         facts = [] if found is None else equivalence_rows.facts(found)
         headline = equivalence_rows.verdict(found)
         left = ("study", common.short(path))
-        show_verdict(Console(), job.target, same, headline, [*facts, left])
+        show_verdict(Console(), job.shown, same, headline, [*facts, left])
     return 0 if same else NOT_THE_SAME

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+from hotloop.errors import JobInvalid
 from hotloop.measurement import GpuTimes, Losses, Measurement, Software
 from hotloop.runtime import tracebacks
 from hotloop.runtime.deep.deepening import Deepening
@@ -65,6 +66,17 @@ def begin(path: str) -> None:
     child = Child(spec)
     _children.append(child)
     child.start()
+
+
+def is_trial() -> bool:
+    """Whether this process is one, and tells its launcher how it ended."""
+    return bool(_children)
+
+
+def note(error: JobInvalid) -> None:
+    """What is wrong with a job, told to the launcher as it will be told to the user."""
+    for child in _children:
+        child._note_failure(type(error), error)
 
 
 class Child:
@@ -152,6 +164,7 @@ class Child:
             is_host_memory=isinstance(error, MemoryError) or HOST_IS_FULL in message,
             is_device_memory=isinstance(error, of_device) or DEVICE_IS_FULL in message,
             is_ours=tracebacks.is_ours(error),
+            remedy=error.remedy if isinstance(error, JobInvalid) else "",
         )
 
     def _guard_immediate_exit(self) -> None:

@@ -1,4 +1,5 @@
-"""The script driver: reaches the seams of a job that knows nothing of us, by interception."""
+"""Reaches the seams of a job by interception: of a script that knows nothing of us, and of our own
+loop in the same way."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from time import perf_counter_ns
 from types import ModuleType
 from typing import Any
 
+from hotloop.runtime.owned.loop import Loop
 from hotloop.runtime.patches import Patches, through
 from hotloop.runtime.roots import RootFinder
 from hotloop.seams import Seam, Seams
@@ -59,6 +61,7 @@ class ScriptDriver:
             functional = torch.nn.functional
             for name in LOSSES:
                 patches.replace(functional, name, _loss(seams.loss, getattr(functional, name)))
+        patches.route(Loop, "begin", seams.loop)
         self._attach_moves()
         self._attach_steps()
 

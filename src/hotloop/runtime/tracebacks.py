@@ -12,7 +12,8 @@ OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # These stand in for calls of the script's. What they raise of the file system's or of torch's own
 # errors, the call itself would have raised: its frame is not Python, and ours is then the last.
 STAND_INS = tuple(
-    os.path.join(OURS, "runtime", name) for name in ("patches.py", "script.py", "shield" + os.sep)
+    os.path.join(OURS, "runtime", name)
+    for name in ("patches.py", "script.py", "shield" + os.sep, "owned" + os.sep)
 )
 
 Noted = Callable[[type[BaseException], BaseException], None]

@@ -12,6 +12,7 @@ from hotloop.errors import (
     HostOutOfMemory,
     HotloopError,
     HotloopFailed,
+    JobInvalid,
     KilledBySignal,
     NotApplied,
     NothingMeasured,
@@ -85,6 +86,9 @@ def _crash(trial: Trial, job: ScriptJob, printed: str) -> HotloopError:
             f"There is no module {job.target} for {job.python}.",
             "Check its name, and that you are in the folder it is imported from.",
         )
+    if trial.failure is not None and trial.failure.remedy:
+        own = detail if _TRACEBACK.search(detail) else ""
+        return JobInvalid(trial.reason, trial.failure.remedy, detail=own)
     if trial.failure is not None and trial.failure.is_ours:
         return HotloopFailed(
             "hotloop itself failed inside the script's process.",

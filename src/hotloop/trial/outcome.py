@@ -87,6 +87,8 @@ def _failed(result: ChildResult, status: int | None) -> tuple[State, str]:
     failure = result.failure
     if failure is None:
         return State.CRASHED, f"The script ended with exit status {status} {when}."
+    if failure.remedy:
+        return State.CRASHED, failure.message
     if failure.is_device_memory:
         return State.OUT_OF_MEMORY, f"The GPU's memory was exhausted {when}."
     if failure.is_host_memory:

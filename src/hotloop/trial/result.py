@@ -30,6 +30,8 @@ class Failure:
     is_device_memory: bool = False
     is_ours: bool = False
     """Raised by hotloop's own code: a bug of ours, not of the script."""
+    remedy: str = ""
+    """Of a job that was found to be wrong, as the user is told; the message says what it is."""
 
 
 @dataclass(frozen=True)

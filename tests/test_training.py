@@ -1,0 +1,108 @@
+"""`hotloop.train`, in the caller's own process."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hotloop
+from hotloop.errors import JobInvalid, NotApplied, PlanError
+from hotloop.plan import LeverSetting, Plan
+
+pytest.importorskip("torch")
+
+FUSED = Plan((LeverSetting("fused_optimizer", {}),))
+NO_GPU = Plan((LeverSetting("pin_memory", {}),))
+
+
+@pytest.fixture
+def owned() -> Any:
+    from tests.runtime.owned import jobs
+
+    return jobs
+
+
+@pytest.fixture
+def plain(owned: Any) -> list[Any]:
+    found: list[Any] = owned.weights(hotloop.train(owned.Plain, quiet=True))
+    return found
+
+
+def test_public_names_are_found_and_no_others() -> None:
+    assert {"TrainingJob", "train", "optimize", "profile"} <= set(dir(hotloop))
+    assert all(getattr(hotloop, name) for name in hotloop.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'tune'"):
+        hotloop.tune  # noqa: B018
+
+
+def test_a_class_or_an_object(owned: Any, plain: list[Any]) -> None:
+    job = owned.Plain()
+    job.epochs = 1
+    assert len(hotloop.train(job, quiet=True).epochs) == 1
+    assert len(hotloop.train(owned.Plain, quiet=True).epochs) == 2
+
+
+def test_says_how_it_goes_unless_told_not_to(owned: Any, capsys: Any) -> None:
+    hotloop.train(owned.Plain)
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[:2] for line in said] == [
+        ["epoch 1", "7 steps"],
+        ["epoch 2", "7 steps"],
+    ]
+
+
+def test_under_a_plan_the_weights_are_the_same(owned: Any, plain: list[Any]) -> None:
+    import torch
+
+    found = hotloop.train(owned.Plain, plan=FUSED, quiet=True)
+    assert found.optimizer.param_groups[0]["fused"]
+    for one, other in zip(owned.weights(found), plain, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_a_plan_from_a_file(owned: Any, tmp_path: Path) -> None:
+    path = tmp_path / "hotloop.json"
+    path.write_text(json.dumps({"version": 1, "levers": [{"lever": "fused_optimizer"}]}))
+    assert hotloop.train(owned.Plain, plan=path, quiet=True).optimizer.param_groups[0]["fused"]
+    with pytest.raises(PlanError, match="no plan file"):
+        hotloop.train(owned.Plain, plan=str(tmp_path / "gone.json"))
+
+
+def test_what_takes_no_effect_is_said(owned: Any, capsys: Any) -> None:
+    with pytest.raises(NotApplied, match="pin_memory did not take effect") as caught:
+        hotloop.train(owned.Plain, plan=NO_GPU, quiet=True)
+    assert "keep_going=True" in caught.value.remedy
+    trained = hotloop.train(owned.Plain, plan=NO_GPU, quiet=True, keep_going=True)
+    assert len(trained.epochs) == 2
+    assert "Training goes on without it" in capsys.readouterr().err
+
+
+def test_torch_is_put_back(owned: Any) -> None:
+    import torch
+
+    from tests.runtime.conftest import fingerprint
+
+    before, environment = fingerprint(torch), dict(os.environ)
+    hotloop.train(owned.Plain, plan=FUSED, quiet=True)
+    with pytest.raises(NotApplied):
+        hotloop.train(owned.Plain, plan=NO_GPU, quiet=True)
+    assert fingerprint(torch) == before
+    assert dict(os.environ) == environment
+
+
+@pytest.mark.parametrize("wrong", ["jobs.py:Mine", 3, object])
+def test_what_is_no_job(wrong: Any) -> None:
+    with pytest.raises(JobInvalid, match=r"needs a hotloop\.TrainingJob"):
+        hotloop.train(wrong)
+
+
+def test_a_job_that_lacks_a_method() -> None:
+    class Empty(hotloop.TrainingJob):
+        pass
+
+    with pytest.raises(JobInvalid, match="Empty has no method model"):
+        hotloop.train(Empty)
