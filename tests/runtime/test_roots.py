@@ -296,7 +296,7 @@ class TestCheckpointed:
     def train(self, torch: Any, jobs: Any, reentrant: bool) -> Any:
         checkpoint = torch.utils.checkpoint.checkpoint
 
-        class Checkpointed(jobs.Net):  # type: ignore[misc, name-defined]
+        class Checkpointed(jobs.Net):  # type: ignore[misc]
             def forward(self, x: Any) -> Any:
                 return self.head(checkpoint(self.body, x, use_reentrant=reentrant))
 

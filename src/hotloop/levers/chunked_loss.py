@@ -35,6 +35,7 @@ class ChunkedLoss(Lever):
     summary = "cross-entropy over many classes a few rows at a time"
     group = Group.MEMORY
     effect = Effect.SAME_MATH
+    conflicts = ("compile_loss",)  # a loss is computed in one way
 
     chunk: int = ON_GPU
     """Logits computed at a time. A loss of fewer than two chunks is left alone."""

@@ -8,6 +8,7 @@ from hotloop.levers.base import Lever
 from hotloop.levers.bf16 import Bf16
 from hotloop.levers.cache_dataset import CacheDataset
 from hotloop.levers.channels_last import ChannelsLast
+from hotloop.levers.checkpoint_blocks import CheckpointBlocks
 from hotloop.levers.chunked_loss import ChunkedLoss
 from hotloop.levers.compile import Compile
 from hotloop.levers.compile_loss import CompileLoss
@@ -40,3 +41,4 @@ _ALL: tuple[type[Lever], ...] = (
 )
 
 LEVERS: dict[str, type[Lever]] = {lever.name: lever for lever in _ALL}
+    CheckpointBlocks,

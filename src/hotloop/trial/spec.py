@@ -54,6 +54,10 @@ class Exam:
     """Compiled code draws the random numbers that eager code would."""
     seed: int = 0
     """Added to every seed, for a run that differs by chance alone."""
+    at_once: bool = False
+    """Models are watched from their first call on: the job may not come to a second step."""
+    spare: bool = False
+    """Noise in the weights alone, for a job without memory for noise in every operation."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from hotloop.runtime.exam.rounding import Rounding
 @contextmanager
 def rounding(torch: Any, bits: int) -> Iterator[None]:
     active = Rounding(torch, bits)
-    active.begin([], is_compiled=False)
+    active.begin([], in_weights=False)
     try:
         yield
     finally:
@@ -129,7 +129,7 @@ def test_of_a_compiled_model_the_weights_are_disturbed_until_the_step(torch: Any
     counter = torch.nn.Parameter(torch.arange(3), requires_grad=False)
     exact = weight.detach().clone()
     active = Rounding(torch, 7)
-    active.begin([weight, counter], is_compiled=True)
+    active.begin([weight, counter], in_weights=True)
     assert 0 < away(weight, exact).max() <= 2.0**-7
     assert counter.tolist() == [0, 1, 2]
     active.before_step()
@@ -143,6 +143,6 @@ def test_a_step_that_never_comes_leaves_the_weights_exact_too(torch: Any) -> Non
     weight = torch.nn.Parameter(torch.rand(1000))
     exact = weight.detach().clone()
     active = Rounding(torch, 7)
-    active.begin([weight], is_compiled=True)
+    active.begin([weight], in_weights=True)
     active.end()
     assert torch.equal(weight, exact)

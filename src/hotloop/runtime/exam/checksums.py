@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 DEPTH = 6
@@ -15,6 +15,41 @@ def checksum(torch: Any, value: Any) -> str:
     digest = hashlib.blake2b(digest_size=8)
     _add(torch, digest, value, DEPTH)
     return digest.hexdigest()
+
+
+class RowSums:
+    """Of all that came along in a step: the same however the samples are put into passes.
+
+    Parts of a batch lie one after the other, so do their bytes.
+    """
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._sums: dict[str, tuple[Any, int]] = {}
+
+    def add(self, stream: str, value: Any) -> None:
+        for place, tensor in enumerate(_tensors(self._torch, value, DEPTH)):
+            name = f"{stream}, part {place + 1}" if place else stream
+            digest, rows = self._sums.get(name, (hashlib.blake2b(digest_size=8), 0))
+            if not rows:
+                _say(digest, f"{tensor.dtype}{tuple(tensor.shape[1:])}")
+            _add_bytes(self._torch, digest, tensor)
+            self._sums[name] = digest, rows + len(tensor)
+
+    def taken(self) -> list[tuple[str, int, str]]:
+        """Stream, samples and checksum; from here on the next step's are added up."""
+        sums = [(name, rows, digest.hexdigest()) for name, (digest, rows) in self._sums.items()]
+        self._sums.clear()
+        return sums
+
+
+def _tensors(torch: Any, value: Any, depth: int) -> Iterator[Any]:
+    if isinstance(value, torch.Tensor):
+        if value.dim() and not value.is_nested:
+            yield value
+    elif depth and isinstance(value, list | tuple | Mapping):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _tensors(torch, part, depth - 1)
 
 
 def _add(torch: Any, digest: Any, value: Any, depth: int) -> None:
@@ -49,6 +84,10 @@ def _add_tensor(torch: Any, digest: Any, tensor: Any) -> None:
             _add_tensor(torch, digest, part)
         return
     _say(digest, f"{tensor.dtype}{tuple(tensor.shape)}")
+    _add_bytes(torch, digest, tensor)
+
+
+def _add_bytes(torch: Any, digest: Any, tensor: Any) -> None:
     if tensor.layout is not torch.strided:
         tensor = tensor.detach().to_dense()
     plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()

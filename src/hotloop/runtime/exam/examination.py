@@ -25,7 +25,8 @@ class Examination:
         self._watch = watch
         self._exam = exam
         self._enough = enough
-        self._structure = StructureProbe(torch, watch.inventory.numbers, self._stepped)
+        numbers = watch.inventory.numbers
+        self._structure = StructureProbe(torch, numbers, self._stepped, exam.at_once)
         self._teacher = Teacher(torch, Path(exam.folder), exam.is_reference, len(exam.forced))
         self._rounding = Rounding(torch, exam.noise_bits) if exam.noise_bits is not None else None
         self._counts: Counter[int] = Counter()
@@ -38,6 +39,7 @@ class Examination:
     def attach(self) -> None:
         randomness.pin(self._torch, self._exam.seed, self._exam.eager_random)
         seams = self._watch.seams
+        seams.model.at_once = seams.model.at_once or self._exam.at_once
         self._structure.attach(seams)
         seams.model.before.append(self._call)
         seams.model.after.append(self._called)
@@ -106,7 +108,7 @@ class Examination:
         self._teacher.begin(done, roots)
         if self._rounding is not None:
             weights = [weight for root in roots for weight in root.parameters()]
-            self._rounding.begin(weights, any(map(_is_compiled, roots)))
+            self._rounding.begin(weights, self._exam.spare or any(map(_is_compiled, roots)))
 
 
 def _is_compiled(root: Any) -> bool:

@@ -19,13 +19,14 @@ class Rounding:
         self._exact: list[tuple[Any, Any]] = []
         self._generators: dict[str, Any] = {}
 
-    def begin(self, weights: list[Any], is_compiled: bool) -> None:
+    def begin(self, weights: list[Any], in_weights: bool) -> None:
         """Until `end`. Inside compiled code nothing can be disturbed: there the weights are."""
-        if is_compiled:
+        if in_weights:
             with self._torch.no_grad():
                 for weight in weights:
                     if weight.is_floating_point():
-                        self._exact.append((weight, weight.detach().clone()))
+                        # On the host: a job may need all the memory its device has.
+                        self._exact.append((weight, weight.detach().to("cpu", copy=True)))
                         weight.copy_(self._disturbed(weight))
         else:
             self._mode = _mode(self._torch, self._disturbed)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from hotloop.evidence import Given, SettingSeen, StepSeen, Structure
-from hotloop.runtime.exam.checksums import checksum
+from hotloop.runtime.exam.checksums import RowSums, checksum
 from hotloop.runtime.probes import samples
 from hotloop.runtime.probes.clock import Numbers
 from hotloop.seams import Seams
@@ -22,9 +22,16 @@ class StructureProbe:
     """Tells `stepped(optimizer, number)` of every step, also of one that a scaler skipped."""
 
     def __init__(
-        self, torch: Any, numbers: dict[str, Numbers], stepped: Callable[[Any, int], None]
+        self,
+        torch: Any,
+        numbers: dict[str, Numbers],
+        stepped: Callable[[Any, int], None],
+        at_once: bool = False,
     ) -> None:
+        """`at_once`: also of a model's calls before the first backward pass."""
         self.structure = Structure()
+        self._learns = at_once
+        """Whether calls of models count: which of the first are seen depends on the plan."""
         self._torch = torch
         self._numbers = numbers
         self._stepped = stepped
@@ -36,10 +43,12 @@ class StructureProbe:
         self._by_hand: _ByHand | None = None
         self._passes = self._clips = 0
         self._inside_model = False
+        self._by_step: RowSums | None = None
         self._scaled: list[bool] = []
         """For every scaler's step that is going on: whether an optimizer has stepped in it."""
 
     def attach(self, seams: Seams) -> None:
+        seams.loop.after.append(self._own_loop)
         seams.optimizer.before.append(self._build)
         seams.batch.after.append(self._batch)
         seams.model.before.append(self._call)
@@ -56,6 +65,10 @@ class StructureProbe:
     def steps(self) -> int:
         return len(self.structure.steps)
 
+    def _own_loop(self, args: tuple[Any, ...], result: Any, began: int) -> None:
+        """A batch may be taken apart in another way than it is now, and be the same batch."""
+        self._by_step = RowSums(self._torch)
+
     def _build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._has_optimizer = True
 
@@ -65,7 +78,7 @@ class StructureProbe:
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._inside_model = True
-        if self._torch.is_grad_enabled():
+        if self._learns and self._torch.is_grad_enabled():
             if self._passes and not self._has_optimizer:
                 self._update_by_hand(args[0])
             self._give_model(f"model {self._numbers['model'].of(args[0])}", args[1:], kwargs)
@@ -78,7 +91,10 @@ class StructureProbe:
         named = {f"{place + 1}": value for place, value in enumerate(args)} | kwargs
         batches = {name: value for name, value in named.items() if samples.count(value)}
         for name, value in batches.items():
-            self._give(model if len(named) == 1 else f"{model}, argument {name}", value)
+            stream = model if len(named) == 1 else f"{model}, argument {name}"
+            self._give(stream, value)
+            if self._by_step is not None:
+                self._by_step.add(stream, value)
 
     def _give(self, stream: str, what: Any) -> None:
         given = Given(stream, self.steps, samples.count(what), checksum(self._torch, what))
@@ -88,6 +104,7 @@ class StructureProbe:
         """Passes of the job itself: not inside a model, where torch compiles or recomputes."""
         if not self._inside_model and self._torch._C._current_graph_task_id() == -1:
             self._passes += 1
+            self._learns = True
 
     def _clipped(self, args: Any, result: Any, began: int) -> None:
         self._clips += 1
@@ -130,7 +147,17 @@ class StructureProbe:
         self._note_settings(optimizer, number)
         self.structure.steps.append(StepSeen(number, taken, moved, self._passes, self._clips))
         self._passes = self._clips = 0
+        self._note_by_step()
         self._stepped(optimizer, number)
+
+    def _note_by_step(self) -> None:
+        """Not of the first step: models are found when it is first differentiated, which in passes
+        of another size is another part of it."""
+        if self._by_step is None:
+            return
+        done, step = self._by_step.taken(), self.steps - 1
+        if step:
+            self.structure.by_step.extend(Given(s, step, n, c) for s, n, c in done)
 
     def _note_settings(self, optimizer: Any, number: int) -> None:
         for place, group in enumerate(optimizer.param_groups):
