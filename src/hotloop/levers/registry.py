@@ -38,7 +38,7 @@ _ALL: tuple[type[Lever], ...] = (
     CompileLoss,
     FusedOptimizer,
     ChunkedLoss,
+    CheckpointBlocks,
 )
 
 LEVERS: dict[str, type[Lever]] = {lever.name: lever for lever in _ALL}
-    CheckpointBlocks,
