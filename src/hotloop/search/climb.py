@@ -41,6 +41,10 @@ class Score:
     """Why there is no value."""
     applied: bool = True
     """False: there is no value because an optimisation did not take effect."""
+    idle: tuple[str, ...] = ()
+    """Which did not."""
+    out_of_memory: bool = False
+    """There is no value because of that."""
 
 
 class BudgetSpent(Exception):
@@ -84,13 +88,20 @@ class Climb:
     """Left out for want of time."""
 
 
-def climb(baseline: float, candidates: Sequence[Candidate], bench: Bench, patience: float) -> Climb:
+def climb(
+    baseline: float,
+    candidates: Sequence[Candidate],
+    bench: Bench,
+    patience: float,
+    start: Plan | None = None,
+) -> Climb:
     """Adds one optimisation after the other, the most promising first, and keeps what helps.
 
     `baseline`: what the job as it is came to. `patience`: seconds after which to stop when nothing
-    at all has helped.
+    at all has helped. `start`: the plan that the baseline had, where the job needs one to run.
     """
-    ascent = _Ascent(baseline, _most_promising_first(candidates), bench, patience)
+    ranked = _most_promising_first(candidates)
+    ascent = _Ascent(baseline, ranked, bench, patience, start or Plan())
     with contextlib.suppress(BudgetSpent, _OutOfPatience):
         ascent.first_looks()
         ascent.second_looks()
@@ -105,10 +116,15 @@ class _Ascent:
     """The best plan so far, and everything that was tried to get there."""
 
     def __init__(
-        self, baseline: float, candidates: Sequence[Candidate], bench: Bench, patience: float
+        self,
+        baseline: float,
+        candidates: Sequence[Candidate],
+        bench: Bench,
+        patience: float,
+        start: Plan,
     ) -> None:
         self._best = baseline
-        self._plan = Plan()
+        self._plan = self._start = start
         self._candidates = {candidate.lever: candidate for candidate in candidates}
         self._bench = bench
         self._patience = patience
@@ -165,7 +181,7 @@ class _Ascent:
         for chosen in plan.levers:
             if lacking := missing(plan, chosen.lever):
                 return Score(None, f"it needs {', '.join(lacking)}", applied=False)
-        if self._plan.is_empty and self._bench.spent > self._patience:
+        if self._plan == self._start and self._bench.spent > self._patience:
             raise _OutOfPatience
         return self._bench.measure(plan, "screen", self._best * CLEARLY_WORSE)
 

@@ -30,7 +30,7 @@ class Proof:
     plan: Plan
     """What is left of it, once passengers are removed."""
     comparison: Comparison
-    """The job as it is against that plan."""
+    """The job as it is, or what it needs to run, against that plan."""
     contributions: tuple[Contribution, ...]
     """Of each optimisation in it. None when the plan is not faster."""
     removed: tuple[Contribution, ...]
@@ -39,15 +39,19 @@ class Proof:
     """The gain that this machine may show when a plan is compared with itself."""
 
 
-def prove(plan: Plan, bench: Bench) -> Proof:
-    """Raises BudgetSpent when there is no time for a verdict."""
-    proof = _proof(plan, names(plan), bench)
-    while shorter := _with_one_less(proof, bench):
+def prove(plan: Plan, bench: Bench, start: Plan | None = None) -> Proof:
+    """Raises BudgetSpent when there is no time for a verdict.
+
+    `start`: what it is compared with, where the job needs something to run at all.
+    """
+    start = start or Plan()
+    proof = _proof(plan, names(plan), bench, start)
+    while shorter := _with_one_less(proof, bench, start):
         proof = shorter
     return proof
 
 
-def _with_one_less(proof: Proof, bench: Bench) -> Proof | None:
+def _with_one_less(proof: Proof, bench: Bench, start: Plan) -> Proof | None:
     """Without the least useful passenger, on fresh pairs. None: nothing is to be removed.
 
     One at a time: of two that do the same work, either may be left out, but not both. So the other
@@ -58,10 +62,10 @@ def _with_one_less(proof: Proof, bench: Bench) -> Proof | None:
         return None
     least = min(passengers, key=lambda one: one.comparison.ratio)
     plan = without(proof.plan, least.lever)
-    if plan.is_empty:
+    if plan in (Plan(), start):
         return None
     left = names(plan)
-    again = _proof(plan, tuple(one.lever for one in passengers if one.lever in left), bench)
+    again = _proof(plan, tuple(one.lever for one in passengers if one.lever in left), bench, start)
     if not again.comparison.faster:
         return None  # what was proven stays
     renewed = {one.lever: one for one in (*proof.contributions, *again.contributions)}
@@ -73,9 +77,9 @@ def _with_one_less(proof: Proof, bench: Bench) -> Proof | None:
     )
 
 
-def _proof(plan: Plan, left_out: tuple[str, ...], bench: Bench) -> Proof:
+def _proof(plan: Plan, left_out: tuple[str, ...], bench: Bench, start: Plan) -> Proof:
     alone = len(plan.levers) == 1
-    found = rounds.measured(plan, () if alone else left_out, bench)
+    found = rounds.measured(plan, () if alone else left_out, bench, start)
     if not found.comparison.faster:
         return Proof(plan, found.comparison, (), (), found.floor)
     parts = found.parts if not alone else dict.fromkeys(names(plan), found.comparison)

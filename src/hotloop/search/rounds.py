@@ -30,7 +30,7 @@ class Evidence:
     """What the rounds of one plan came to."""
 
     comparison: Comparison
-    """The job as it is against the plan."""
+    """The job as it is, or what it needs to run, against the plan."""
     parts: dict[str, Comparison]
     """The plan without this optimisation against the plan. Empty when the plan is not faster."""
     needed: dict[str, str]
@@ -38,16 +38,17 @@ class Evidence:
     floor: float
 
 
-def measured(plan: Plan, left_out: Sequence[str], bench: Bench) -> Evidence:
-    rounds = _Rounds(plan, left_out, bench)
+def measured(plan: Plan, left_out: Sequence[str], bench: Bench, start: Plan) -> Evidence:
+    """`start`: what it is compared with, the job as it is unless that does not run."""
+    rounds = _Rounds(plan, left_out, bench, start)
     while rounds.has_questions:
         rounds.run_one()
     return rounds.evidence()
 
 
 class _Rounds:
-    def __init__(self, plan: Plan, left_out: Sequence[str], bench: Bench) -> None:
-        self._plans = {_BASELINE: Plan(), _PLAN: plan}
+    def __init__(self, plan: Plan, left_out: Sequence[str], bench: Bench, start: Plan) -> None:
+        self._plans = {_BASELINE: start, _PLAN: plan}
         self._plans |= {lever: without(plan, lever) for lever in left_out}
         self._bench = bench
         self._open = [_BASELINE, *left_out]
@@ -114,7 +115,8 @@ class _Rounds:
         return part.faster or (len(self._rounds) >= LEAST_PAIRS and self._is_hopeless(part))
 
     def _headline(self) -> Comparison:
-        for name, whose in ((_BASELINE, "the job as it is"), (_PLAN, "the plan")):
+        before = "the job as it is" if self._plans[_BASELINE].is_empty else "the plan before"
+        for name, whose in ((_BASELINE, before), (_PLAN, "the plan")):
             if name in self._failed:
                 reason = f"{whose} failed in the proof: {self._failed[name]}"
                 return compare.failed(self._pairs(_BASELINE), reason)
