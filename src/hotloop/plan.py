@@ -29,6 +29,8 @@ class Plan:
     """The digest of the script it was made for. Empty: for any."""
     torch: str = ""
     gpu: str = ""
+    at_once: bool = False
+    """Models are found at their first call, and not after a step: the job has no memory for one."""
     version: int = VERSION
 
     @property
@@ -88,7 +90,8 @@ def _validated(document: Any, path: Path) -> Plan:
     if not isinstance(levers, list):
         raise PlanError(f'{path}: "levers" must be a list.', "Compare it with the documentation.")
     script, torch, gpu = (str(document.get(name, "")) for name in ("script", "torch", "gpu"))
-    return Plan(tuple(_setting(entry, path) for entry in levers), script, torch, gpu)
+    at_once = document.get("at_once") is True
+    return Plan(tuple(_setting(entry, path) for entry in levers), script, torch, gpu, at_once)
 
 
 def _setting(entry: Any, path: Path) -> LeverSetting:

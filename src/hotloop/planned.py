@@ -22,7 +22,7 @@ def environment(chosen: Plan, keep_going: bool) -> dict[str, str]:
     levers = tuple(asdict(lever) for lever in chosen.levers)
     handle, path = tempfile.mkstemp(prefix="hotloop-", suffix=".json")  # the child removes it
     os.close(handle)
-    codec.write(Path(path), RunSpec(levers, keep_going))
+    codec.write(Path(path), RunSpec(levers, keep_going, chosen.at_once))
     return {**let_in(Path(path)), **chosen.environment()}
 
 

@@ -21,7 +21,7 @@ ENDED = "The GPU's memory was exhausted."
 
 @dataclass
 class Tight:
-    """A bench for a job that needs so much, of which a plan saves this much; there is room for 10."""
+    """A bench for a job that needs so much, of which plans save some. There is room for 10."""
 
     needs: float
     saves: dict[str, float]

@@ -31,6 +31,7 @@ from hotloop.runtime.look.looking import Looking
 from hotloop.runtime.planned import PlannedRun, build
 from hotloop.runtime.probes import memory
 from hotloop.runtime.probes.progress import ProgressProbe
+from hotloop.runtime.smaller import smaller_batches
 from hotloop.runtime.soaking import Soaking
 from hotloop.runtime.watching import Watch
 from hotloop.trial.result import ChildResult, Ended, Failure
@@ -125,6 +126,8 @@ class Child:
     def _attach(self, torch: ModuleType) -> None:
         self._torch = torch
         spec, watch = self._spec, Watch(torch)
+        watch.seams.model.at_once = spec.at_once
+        smaller_batches(watch.seams, spec.divisor)
         for lever in self._levers:
             lever.apply(torch, watch.seams)
         deadline = self._began + 0.9 * spec.limit_seconds

@@ -29,12 +29,14 @@ class PlannedRun:
 
     def __init__(self, spec: RunSpec) -> None:
         self._keep_going = spec.keep_going
+        self._at_once = spec.at_once
         self._levers = build(spec.levers)
         self._steps = 0
         self._checked = False
 
     def attach(self, torch: ModuleType) -> None:
         self._seams = Seams()
+        self._seams.model.at_once = self._at_once
         for lever in self._levers:
             lever.apply(torch, self._seams)
         self._seams.step.after.append(self._count)

@@ -47,6 +47,8 @@ class Order:
     soak: Soak | None = None
     look: Look | None = None
     deep: Deep | None = None
+    divisor: int = 1
+    """Batches so many times smaller than the script's own."""
 
 
 @dataclass(frozen=True)
@@ -201,6 +203,8 @@ class _Run:
             soak=order.soak,
             look=replace(order.look, folder=str(order.folder)) if order.look else None,
             deep=order.deep,
+            at_once=order.plan.at_once,
+            divisor=order.divisor,
         )
         codec.write(self._files["spec.json"], spec)
         enter = {

@@ -115,6 +115,8 @@ class RunSpec:
     """{"lever": name, "setting": {…}}, in the order they are applied."""
     keep_going: bool
     """Train on without an optimisation that does not take effect."""
+    at_once: bool = False
+    """Models are found at their first call."""
 
 
 @dataclass(frozen=True)
@@ -138,3 +140,7 @@ class TrialSpec:
     soak: Soak | None = None
     look: Look | None = None
     deep: Deep | None = None
+    at_once: bool = False
+    """Models are found at their first call, and not after a step."""
+    divisor: int = 1
+    """Loaders are built with batches so many times smaller."""
