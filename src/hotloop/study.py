@@ -40,6 +40,8 @@ class Options:
     """Seconds that all trials together may take."""
     look: bool = False
     """Look into the job first, and try what its diagnosis speaks for before the rest."""
+    thorough: bool = False
+    """Also settings whose trials take minutes, of what has helped."""
 
 
 @dataclass(frozen=True)

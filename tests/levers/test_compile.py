@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hotloop.levers import graphs
 from hotloop.levers.base import Receipt
 from hotloop.levers.compile import Compile, cuda_graphs
 from hotloop.measurement import Software
@@ -266,6 +267,60 @@ def test_settings_and_what_it_could_win(known: Any) -> None:
     assert 0 < Compile.expected(known()).share < 0.65
     compiled = known(models=[builders.model(compiled=True)])
     assert Compile.expected(compiled).reason == "the script already compiles its model"
+
+
+def test_what_takes_minutes_is_asked_for(known: Any) -> None:
+    dear = Compile.dear_settings(known())
+    assert dear == [{"mode": "max-autotune-no-cudagraphs"}, {"mode": "default", "dynamic": True}]
+    assert not any(Compile(**setting).problem() for setting in dear)
+    assert all(setting not in dear for setting in Compile.settings(known()))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("watched", [False, True])
+def test_for_all_sizes_at_once(
+    watched: bool, dynamic: bool, torch: Any, jobs: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a batch of another size compiles once more."""
+    from tests.levers.jobs import under
+
+    compile, eager = torch.compile, torch._dynamo.lookup_backend("eager")
+    monkeypatch.setattr(graphs, "inductor", lambda torch, mode: eager)
+
+    def quick(call: Any, mode: str | None = None, **how: Any) -> Any:
+        return compile(call, **({"backend": "eager"} | how))
+
+    monkeypatch.setattr(torch, "compile", quick)
+    lever, model = Compile(dynamic=dynamic), jobs.Net()
+    with under(lever) as seams:
+        if watched:
+            seams.captured.before.append(lambda args, kwargs: None)
+        jobs.train(model)
+        jobs.plain_loss(model, *jobs.batch(17)).backward()
+    assert lever.receipt().evidence["recompilations"] == (not dynamic)
+
+
+def test_fake_tuning_is_counted() -> None:
+    lever = Compile("max-autotune-no-cudagraphs")
+    counters = {"inductor": {"select_algorithm_autotune": 4}}
+    dynamo = SimpleNamespace(utils=SimpleNamespace(counters=counters))
+    lever._torch = SimpleNamespace(_dynamo=dynamo)
+    lever._compiled, lever._graphs = [lambda: None], 1  # type: ignore[list-item]
+    assert lever.receipt().evidence["tuned"] == 4
+
+
+@pytest.mark.gpu
+def test_products_are_really_tuned(torch: Any, jobs: Any) -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    lever = Compile("max-autotune-no-cudagraphs")
+    model = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU()).cuda()
+    x = torch.randn(512, 256, device="cuda")
+    from tests.levers.jobs import under
+
+    with under(lever), torch._inductor.config.patch(force_disable_caches=True):
+        jobs.train(model, loss_of=lambda model, _x, _y: model(x).square().mean())
+    assert lever.receipt().evidence["tuned"]
 
 
 def test_a_mode_that_does_not_exist() -> None:

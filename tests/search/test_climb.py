@@ -276,3 +276,67 @@ def test_one_that_requires_what_is_not_offered_is_refused(monkeypatch: pytest.Mo
     found = climbed(gains(), {"bf16": 0.5}, bench)
     assert found.tried[0].reason == "it needs compile"
     assert bench.measured == []
+
+
+DEAR: dict[str, Any] = {"mode": "max-autotune-no-cudagraphs"}
+
+
+def thorough(law: Law, budget: int | None = None) -> tuple[Climb, SimulatedBench]:
+    """The dear setting belongs to what is tried first."""
+    offered = [Candidate("compile", MODES, 0.5, dear=(DEAR,)), *candidates(bf16=0.4)]
+    bench = SimulatedBench(law, budget=budget)
+    return climb(1.0, offered, bench, FOR_EVER), bench
+
+
+def test_a_dear_setting_comes_last_and_stays_if_it_helps() -> None:
+    law = gains(**{"compile": 1.3, "bf16": 1.5, f"compile:{DEAR['mode']}": 1.2})
+    found, bench = thorough(law)
+    assert found.plan.levers[1].setting == DEAR
+    assert bench.measured[-1][0] == found.plan
+    found, bench = thorough(gains(compile=1.3, bf16=1.5))
+    assert found.plan.levers[1].setting == MODES[0]
+    assert bench.measured[-1][0].levers[1].setting == DEAR
+
+
+def test_a_dear_setting_of_what_did_not_help_is_not_tried() -> None:
+    _, bench = thorough(gains(bf16=1.5))
+    assert all(DEAR not in [one.setting for one in plan.levers] for plan, _, _ in bench.measured)
+
+
+def test_a_dear_setting_for_which_there_is_no_time_costs_nothing_else() -> None:
+    law = gains(compile=1.3, bf16=1.5)
+    _, bench = thorough(law)
+    found, _ = thorough(law, budget=len(bench.measured) - 1)
+    assert names(found.plan) == ("bf16", "compile") and found.untried == ()
+
+
+BLOCKS = {"compile": 0.3, "compile_blocks": 0.25}
+
+
+@pytest.mark.parametrize("gain", [1.5, 0.9])
+def test_blocks_are_not_tried_where_the_whole_was_measured(gain: float) -> None:
+    law = gains(compile=gain, compile_blocks=1.4)
+    found = climbed(law, BLOCKS, SimulatedBench(law))
+    assert found.spared == ("compile_blocks",) and found.untried == ()
+    assert [one.lever for one in found.tried] == ["compile"]
+
+
+def test_blocks_stand_in_for_a_whole_that_cannot_be() -> None:
+    def law(levers: frozenset[str]) -> float | None:
+        return None if "compile" in levers else gains(compile_blocks=1.4)(levers)
+
+    found = climbed(law, BLOCKS, SimulatedBench(law))
+    assert names(found.plan) == ("compile_blocks",) and found.spared == ()
+    alone = climbed(law, {"compile_blocks": 0.25}, SimulatedBench(law))
+    assert names(alone.plan) == ("compile_blocks",)
+
+
+def test_blocks_have_the_partners_of_the_whole() -> None:
+    def law(levers: frozenset[str]) -> float | None:
+        if "compile" in levers:
+            return None
+        both = {"bf16", "compile_blocks"} <= levers
+        return 0.3 if both else gains(compile_blocks=1.4)(levers)
+
+    found = climbed(law, {"bf16": 0.5, **BLOCKS}, SimulatedBench(law))
+    assert names(found.plan) == ("bf16", "compile_blocks")

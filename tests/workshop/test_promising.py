@@ -139,3 +139,11 @@ class TestDiagnosed:
         candidates, _ = self.offered()
         assert "compile" in candidates
         assert candidates["compile"].predicted is None
+
+
+def test_dear_settings_are_for_those_who_ask() -> None:
+    def dear(**options: Any) -> dict[str, int]:
+        return {one.lever: len(one.dear) for one in looked_at(**options)[0] if one.dear}
+
+    assert dear() == {}
+    assert dear(thorough=True) == {"compile": 2}

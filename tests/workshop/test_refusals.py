@@ -31,6 +31,12 @@ def test_what_was_never_tried_comes_first_and_costs_nothing() -> None:
     )
 
 
+def test_what_stands_in_for_another_says_so() -> None:
+    found = Found(Options(), climb=Climb(Plan(), (), spared=("compile_blocks",)))
+    reason = "it stands in for compile, which could be measured"
+    assert refusals(found, {}, ()) == (Refused("compile_blocks", reason, tried=False),)
+
+
 def test_what_is_in_the_plan_is_not_refused() -> None:
     steps = (tried("bf16", reason=""), tried("bf16", "compile", reason=""))
     found = Found(Options(), climb=Climb(plan_of("bf16", "compile"), steps), plan=plan_of("bf16"))

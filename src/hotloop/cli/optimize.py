@@ -67,6 +67,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="no run that looks for what limits the job, to try first what helps against that",
     )
+    add(
+        "--thorough",
+        action="store_true",
+        help="also settings whose runs take minutes, of optimisations that have helped",
+    )
     add("--quiet", action="store_true", help="say nothing until the end")
     common.add_trial_arguments(parser)
     job_words.add_arguments(parser)
@@ -154,6 +159,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         steps=arguments.steps,
         budget=arguments.budget,
         look=not arguments.no_look,
+        thorough=arguments.thorough,
     )
 
 

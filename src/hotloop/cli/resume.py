@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from hotloop.job import ScriptJob
 
-FLAGS = ("--dry-run", "--no-look", "--quiet", "--json", "--show-output")
+FLAGS = ("--dry-run", "--no-look", "--thorough", "--quiet", "--json", "--show-output")
 """Our options that take no value."""
 
 
@@ -69,5 +69,6 @@ def command(arguments: argparse.Namespace, job: ScriptJob, folder: Path) -> str:
     }
     given = [word for option, value in told.items() if value for word in (option, value)]
     flags = ["--no-look"] if arguments.no_look else []
+    flags += ["--thorough"] if arguments.thorough else []
     words = ["hotloop", "optimize", "--resume", common.short(folder), *given, *flags]
     return f"{shlex.join(words)} {common.command(job)}"

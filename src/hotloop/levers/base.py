@@ -115,6 +115,11 @@ class Lever(ABC):
         """What to try on this job, the most promising first."""
 
     @classmethod
+    def dear_settings(cls, seen: Seen) -> list[dict[str, Any]]:
+        """What else to try where it has helped, if the user asks for it: it may take minutes."""
+        return []
+
+    @classmethod
     @abstractmethod
     def expected(cls, seen: Seen) -> Expectation:
         """How much it could win here, by what was measured."""

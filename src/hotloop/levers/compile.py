@@ -13,11 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
 from hotloop.levers.graphs import Backend
+from hotloop.levers.in_place import compile_in_place, is_compiled
 
 if TYPE_CHECKING:
     from hotloop.seams import Seam, Seams
 
-MODES = ("default", "reduce-overhead")
+QUICK_MODES = ("default", "reduce-overhead")
+MODES = (*QUICK_MODES, "max-autotune-no-cudagraphs")
+TUNED = "select_algorithm_autotune"
+"""torch's count of the products whose kernels were measured against each other. None are where all
+were measured before: the results are kept on disk."""
 GAIN = 0.3
 """Of the model's own passes: what fusing commonly wins. Only a trial can tell."""
 
@@ -30,7 +35,10 @@ class Compile(Lever):
     effect = Effect.SAME_MATH
 
     mode: str = "default"
-    """"default", or "reduce-overhead", which replays the kernels as CUDA graphs."""
+    """"default"; "reduce-overhead", which replays the kernels as CUDA graphs; or
+    "max-autotune-no-cudagraphs", which measures several kernels for each product."""
+    dynamic: bool = False
+    """Compiled for all sizes at once, not for those of the first batch."""
 
     def __post_init__(self) -> None:
         self._torch: Any = None
@@ -42,8 +50,12 @@ class Compile(Lever):
 
     @classmethod
     def settings(cls, seen: Seen) -> list[dict[str, Any]]:
-        on_gpu = seen.measurement.software.device != "cpu"
-        return [{"mode": mode} for mode in (MODES if on_gpu else MODES[:1])]
+        return [{"mode": mode} for mode in (QUICK_MODES if seen.on_gpu else QUICK_MODES[:1])]
+
+    @classmethod
+    def dear_settings(cls, seen: Seen) -> list[dict[str, Any]]:
+        """Tuning takes minutes; sizes that change are seen to by torch itself, at the second."""
+        return [{"mode": "max-autotune-no-cudagraphs"}, {"mode": "default", "dynamic": True}]
 
     @classmethod
     def expected(cls, seen: Seen) -> Expectation:
@@ -74,6 +86,8 @@ class Compile(Lever):
             "graph_breaks": self._breaks,
             "recompilations": max(0, self._captures - len(self._compiled)),
         }
+        if self.mode == "max-autotune-no-cudagraphs":
+            evidence["tuned"] = self._torch._dynamo.utils.counters["inductor"][TUNED]
         if self.mode == "reduce-overhead":
             skips = self._torch._dynamo.utils.counters["inductor"]["cudagraph_skips"]
             evidence |= {"cuda_graphs": cuda_graphs(self._torch), "cuda_graph_skips": skips}
@@ -105,24 +119,19 @@ class Compile(Lever):
         self._why_not = self._reason_not_to(module)
         if self._why_not:
             return False
-        if getattr(module.forward, "__module__", "").startswith("torch.nn.modules"):
-            # torch skips its own code as a beginning, but not on the way: Sequential().compile()
-            # captures nothing at all, a function that calls it does.
-            call = _through_a_function(module)
-            module._compiled_call_impl = self._torch.compile(call, **self._how(module))
-        else:
-            module.compile(**self._how(module))
+        compile_in_place(self._torch, module, **self._how(module))
         self._compiled.append(weakref.ref(module))
         return True
 
     def _how(self, module: Any) -> dict[str, Any]:
         """By torch's own backend, unless another lever wants to see the graphs."""
+        sizes = {"dynamic": True} if self.dynamic else {}
         if self._captured is None or not self._captured.is_used:
-            return {"mode": self.mode}
-        return {"backend": Backend(self._torch, self.mode, module, self._captured)}
+            return {"mode": self.mode, **sizes}
+        return {"backend": Backend(self._torch, self.mode, module, self._captured), **sizes}
 
     def _reason_not_to(self, module: Any) -> str:
-        if hasattr(module, "_orig_mod") or module._compiled_call_impl is not None:
+        if is_compiled(module):
             return "the script already compiles its model"
         weight = next(module.parameters(), None)
         if self.mode == "reduce-overhead" and (weight is None or not weight.is_cuda):
@@ -136,13 +145,6 @@ class Compile(Lever):
         """Graphs captured in this process so far, and breaks between them."""
         counters = self._torch._dynamo.utils.counters
         return counters["stats"]["unique_graphs"], sum(counters["graph_break"].values())
-
-
-def _through_a_function(module: Any) -> Any:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return module._call_impl(*args, **kwargs)
-
-    return call
 
 
 def cuda_graphs(torch: Any) -> int:

@@ -11,6 +11,7 @@ from hotloop.levers.channels_last import ChannelsLast
 from hotloop.levers.checkpoint_blocks import CheckpointBlocks
 from hotloop.levers.chunked_loss import ChunkedLoss
 from hotloop.levers.compile import Compile
+from hotloop.levers.compile_blocks import CompileBlocks
 from hotloop.levers.compile_loss import CompileLoss
 from hotloop.levers.cudnn_benchmark import CudnnBenchmark
 from hotloop.levers.fused_attention import FusedAttention
@@ -34,6 +35,7 @@ _ALL: tuple[type[Lever], ...] = (
     CudnnBenchmark,
     SdpaBackend,
     Compile,
+    CompileBlocks,
     FusedAttention,
     CompileLoss,
     FusedOptimizer,

@@ -12,7 +12,7 @@ from hotloop.levers.registry import LEVERS
 from hotloop.plan import LeverSetting, Plan
 from hotloop.search import second_looks
 from hotloop.search.compare import LEAST_GAIN
-from hotloop.search.interactions import combined, missing
+from hotloop.search.interactions import combined, missing, names, stood_for
 from hotloop.search.second_looks import Idea, Look
 
 CLEARLY_WORSE = 1.25
@@ -30,6 +30,8 @@ class Candidate:
     """Of a step's time: what it could win at the most, by what was measured."""
     predicted: float | None = None
     """What a finding that it addresses would win. None: no finding speaks for it."""
+    dear: tuple[dict[str, Any], ...] = ()
+    """Settings whose trials take long. They come last, and only of what has helped."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,8 @@ class Climb:
     tried: tuple[Tried, ...]
     untried: tuple[str, ...] = ()
     """Left out for want of time."""
+    spared: tuple[str, ...] = ()
+    """Not tried, because what they stand in for was measured."""
 
 
 def climb(
@@ -105,6 +109,7 @@ def climb(
     with contextlib.suppress(BudgetSpent, _OutOfPatience):
         ascent.first_looks()
         ascent.second_looks()
+        ascent.dear_looks()
     return ascent.result()
 
 
@@ -131,14 +136,19 @@ class _Ascent:
         self._tried: list[Tried] = []
         self._looks: list[Look] = []
         self._taken: set[str] = set()
+        self._spared: list[str] = []
 
     def result(self) -> Climb:
         seen = {chosen.lever for look in self._looks for chosen in look.added}
-        untried = tuple(lever for lever in self._candidates if lever not in seen)
-        return Climb(self._plan, tuple(self._tried), untried)
+        known = {*seen, *self._spared}
+        untried = tuple(lever for lever in self._candidates if lever not in known)
+        return Climb(self._plan, tuple(self._tried), untried, tuple(self._spared))
 
     def first_looks(self) -> None:
         for candidate in self._candidates.values():
+            if stood_for(candidate.lever) in self._measured():
+                self._spared.append(candidate.lever)
+                continue
             for setting in candidate.settings:
                 score = self._try(self._with_requirements(candidate.lever, setting))
                 if not score.applied:
@@ -154,6 +164,18 @@ class _Ascent:
         # On what has become the plan, and beyond the count: a job has few such settings.
         while self._take_first(second_looks.other_settings(self._plan, self._looks)):
             pass
+
+    def dear_looks(self) -> None:
+        """At what has helped, in settings that take long: nothing else is kept waiting for them."""
+        helped = [lever for lever in names(self._plan) if lever in self._candidates]
+        for lever in helped:
+            for setting in self._candidates[lever].dear:
+                self._try((LeverSetting(lever, setting),))
+
+    def _measured(self) -> set[str]:
+        """By themselves or with others, and to the end."""
+        looks = [look for look in self._looks if look.gain is not None]
+        return {chosen.lever for look in looks for chosen in look.added}
 
     def _take_first(self, ideas: Iterator[Idea]) -> bool:
         """The first that is new; False when there is none."""

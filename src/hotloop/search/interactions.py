@@ -38,6 +38,10 @@ PACK = ("bf16", "channels_last", "compile")
 """Which may all lose alone and win together."""
 
 
+STAND_INS = {"compile_blocks": "compile"}
+"""Which are for jobs that cannot have the other."""
+
+
 def are_partners(one: str, other: str) -> bool:
     """Whether accepting one is a reason to look at the other again.
 
@@ -50,8 +54,19 @@ def are_partners(one: str, other: str) -> bool:
     for. And a loader hides behind a slow step as a slow step hides behind a loader: whatever speeds
     up one side shows what the other is worth.
     Two that speed up loading may take each other's work away; that, too, is seen by looking again.
+    What stands in for another has its partners.
     """
-    return bool(LOADING & {one, other}) or frozenset((one, other)) in PARTNERS
+    pair = frozenset(STAND_INS.get(lever, lever) for lever in (one, other))
+    return bool(LOADING & pair) or pair in PARTNERS
+
+
+def stood_for(lever: str) -> str | None:
+    """What makes a trial of this one needless once it was measured itself, kept or not.
+
+    A model's blocks are compiled where the whole cannot be, or takes longer than a trial may. Where
+    it can, its blocks were compiled with it; whether that pays is then known.
+    """
+    return STAND_INS.get(lever)
 
 
 def names(plan: Plan) -> tuple[str, ...]:

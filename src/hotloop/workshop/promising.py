@@ -51,7 +51,8 @@ def promising(
         if reason or not settings:
             refused.append(Refused(name, reason or "no setting of it is left to try", tried=False))
         else:
-            candidates.append(Candidate(name, settings, expected.share, predicted.get(name)))
+            dear = tuple(lever.dear_settings(seen)) if options.thorough else ()
+            candidates.append(Candidate(name, settings, expected.share, predicted.get(name), dear))
     first = sorted(candidates, key=lambda one: (-(one.predicted or 0.0), -one.share))
     return tuple(first), tuple(refused)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from hotloop.plan import Plan
 from hotloop.search.climb import Climb
+from hotloop.search.interactions import stood_for
 from hotloop.study import Found, Refused
 from hotloop.trial.trial import Trial
 
@@ -17,16 +18,21 @@ def refusals(
     reasons = _not_shown_to_help(found)
     reasons |= {lever: f"it changes the training: {why}" for lever, why in excluded.items()}
     kept = {one.lever for one in (found.plan or Plan()).levers}
-    untried = found.climb.untried if found.climb else ()
+    untried, spared = (found.climb.untried, found.climb.spared) if found.climb else ((), ())
     return (
         *(one for one in found.refused if not one.tried),
         *(Refused(lever, "there was no time left for it", tried=False) for lever in untried),
+        *(Refused(lever, _needless(lever), tried=False) for lever in spared),
         *(
             Refused(lever, reason, True, _cost(lever, found, trials))
             for lever, reason in reasons.items()
             if lever not in kept
         ),
     )
+
+
+def _needless(lever: str) -> str:
+    return f"it stands in for {stood_for(lever)}, which could be measured"
 
 
 def _not_shown_to_help(found: Found) -> dict[str, str]:
