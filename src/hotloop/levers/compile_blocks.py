@@ -30,7 +30,7 @@ class CompileBlocks(Lever):
     summary = "a model's repeated blocks compiled, once for all of them"
     group = Group.GRAPH
     effect = Effect.SAME_MATH
-    conflicts = ("compile",)
+    conflicts = ("compile", "checkpoint_blocks")
 
     def __post_init__(self) -> None:
         self._torch: Any = None
