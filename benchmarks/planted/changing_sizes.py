@@ -1,24 +1,36 @@
 # mypy: ignore-errors
-"""Train on batches of ever-changing length while memory is nearly full.
+"""Train on pairs of texts, now one and now the other the longer, while memory is nearly full.
 
-Planted: every step needs blocks of another size, none fits into those that are cached, and the
-allocator gives them back and asks again. `--fixed` pads to few sizes, of which blocks are reused.
+Planted: every step needs blocks of other sizes, few fit into those that are kept, and the allocator
+gives all of them back to the driver and asks again. `--fixed` lets it keep memory in segments that
+grow.
 """
 
 import argparse
+import os
+import sys
+
+if "--fixed" in sys.argv:  # read when the GPU is first used
+    os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
 
 import torch
 from torch import nn
+
+ROWS, WIDTH = 200_000, 1024
 
 
 def total_memory():
     return torch.cuda.get_device_properties(0).total_memory
 
 
+def tower():
+    return nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH)).cuda()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=20_000)
-    parser.add_argument("--memory", type=float, default=5.0, help="GiB that the job may use")
+    parser.add_argument("--memory", type=float, default=7.0, help="GiB that the job may use")
     parser.add_argument("--fixed", action="store_true")
     args = parser.parse_args()
     if not torch.cuda.is_available():
@@ -26,16 +38,16 @@ def main():
 
     torch.manual_seed(0)
     torch.cuda.set_per_process_memory_fraction(args.memory * 2**30 / total_memory())
-    model = nn.Sequential(nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1024)).cuda()
+    model = nn.ModuleList([tower(), tower()])
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     torch.backends.cuda.matmul.allow_tf32 = True
-    lengths = torch.randint(40_000, 200_000, (1000,)).tolist()
+    lengths = torch.randint(ROWS // 5, ROWS * 4 // 5, (1000,)).tolist()
     for step in range(args.steps):
         length = lengths[step % 1000]
-        if args.fixed:
-            length = -(-length // 100_000) * 100_000
-        x = torch.randn(length, 1024, device="cuda")
-        loss = (model(x) - x).square().mean()  # planted
+        loss = 0
+        for rows, part in zip((length, ROWS - length), model, strict=True):
+            x = torch.randn(rows, WIDTH, device="cuda")
+            loss = loss + (part(x) - x).square().mean()  # planted
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -1,7 +1,8 @@
 # mypy: ignore-errors
 """Train a deep network and watch the size of its gradients.
 
-Planted: the norm of every gradient is read to the host by itself, each time waiting for the GPU.
+Planted: the norm of every gradient and its largest entry are read to the host one by one, each
+time waiting for the GPU.
 `--fixed` reads them all at once, every hundredth step.
 """
 
@@ -9,16 +10,6 @@ import argparse
 
 import torch
 from torch import nn
-
-
-class Block(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.norm = nn.LayerNorm(width)
-        self.inner = nn.Linear(width, width)
-
-    def forward(self, x):
-        return x + torch.tanh(self.inner(self.norm(x)))
 
 
 def main():
@@ -30,9 +21,10 @@ def main():
         raise SystemExit("This job needs a CUDA device.")
 
     torch.manual_seed(0)
-    model = nn.Sequential(*[Block(512) for _ in range(24)], nn.Linear(512, 10)).cuda()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
-    inputs = torch.randn(65_536, 512, device="cuda")
+    layers = [part for _ in range(8) for part in (nn.Linear(2048, 2048), nn.ReLU())]
+    model = nn.Sequential(*layers, nn.Linear(2048, 10)).to("cuda", torch.bfloat16)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    inputs = torch.randn(65_536, 2048, device="cuda", dtype=torch.bfloat16)
     labels = torch.randint(10, (65_536,), device="cuda")
     norms = []
     for step in range(args.steps):
@@ -43,10 +35,12 @@ def main():
         loss.backward()
         if args.fixed:
             if step % 100 == 0:
-                parts = [p.grad.norm() for p in model.parameters()]
+                parts = [f(p.grad) for p in model.parameters() for f in (torch.norm, torch.amax)]
                 norms = torch.stack(parts).tolist()
         else:
-            norms = [p.grad.norm().item() for p in model.parameters()]  # planted
+            norms = []
+            for p in model.parameters():
+                norms += [f(p.grad).item() for f in (torch.norm, torch.amax)]  # planted
         optimizer.step()
         if step % 100 == 0:
             print(f"largest gradient {max(norms):.4f}", flush=True)

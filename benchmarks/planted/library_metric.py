@@ -12,16 +12,6 @@ from library.metrics import Calibration
 from torch import nn
 
 
-class Block(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.norm = nn.LayerNorm(width)
-        self.inner = nn.Linear(width, width)
-
-    def forward(self, x):
-        return x + torch.tanh(self.inner(self.norm(x)))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=20_000)
@@ -31,9 +21,10 @@ def main():
         raise SystemExit("This job needs a CUDA device.")
 
     torch.manual_seed(0)
-    model = nn.Sequential(*[Block(512) for _ in range(24)], nn.Linear(512, 10)).cuda()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
-    inputs = torch.randn(65_536, 512, device="cuda")
+    layers = [part for _ in range(8) for part in (nn.Linear(2048, 2048), nn.ReLU())]
+    model = nn.Sequential(*layers, nn.Linear(2048, 10)).to("cuda", torch.bfloat16)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    inputs = torch.randn(65_536, 2048, device="cuda", dtype=torch.bfloat16)
     labels = torch.randint(10, (65_536,), device="cuda")
     calibration = Calibration(bins=20)
     for step in range(args.steps):
@@ -45,7 +36,7 @@ def main():
         loss.backward()
         optimizer.step()
         if not args.fixed or step % 100 == 0:
-            calibration.update(logits.detach(), y)
+            calibration.update(logits.detach().float(), y)
         if step % 100 == 0:
             print(f"calibration error {calibration.error():.4f}", flush=True)
         if step % 50 == 0:

@@ -14,18 +14,19 @@ from torch import nn
 class Block(nn.Module):
     def __init__(self, width, on_device):
         super().__init__()
-        self.norm = nn.LayerNorm(width)
         self.inner = nn.Linear(width, width)
         self.on_device = on_device
 
     def forward(self, x):
-        y = self.inner(self.norm(x))
-        largest = y.detach().abs().amax()
+        return self.held_back(torch.relu(self.held_back(self.inner(x))))
+
+    def held_back(self, y):
+        largest = y.detach().amax()
         if self.on_device:
-            y = torch.where(largest > 5, y * (5 / largest), y)
-        elif largest > 5:  # planted
+            return torch.where(largest > 5, y * (5 / largest), y)
+        if largest > 5:  # planted
             y = y * (5 / largest)
-        return x + torch.tanh(y)
+        return y
 
 
 def main():
@@ -37,9 +38,10 @@ def main():
         raise SystemExit("This job needs a CUDA device.")
 
     torch.manual_seed(0)
-    model = nn.Sequential(*[Block(512, args.fixed) for _ in range(24)], nn.Linear(512, 10)).cuda()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
-    inputs = torch.randn(65_536, 512, device="cuda")
+    layers = [Block(2048, args.fixed) for _ in range(8)]
+    model = nn.Sequential(*layers, nn.Linear(2048, 10)).to("cuda", torch.bfloat16)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    inputs = torch.randn(65_536, 2048, device="cuda", dtype=torch.bfloat16)
     labels = torch.randint(10, (65_536,), device="cuda")
     for step in range(args.steps):
         first = step % 8 * 8192

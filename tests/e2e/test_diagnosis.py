@@ -13,7 +13,6 @@ import pytest
 from planted.suite import SUITE, Planted
 
 from hotloop import roofs
-from hotloop.diagnose.base import Finding
 from hotloop.diagnose.diagnosis import Diagnosis
 from hotloop.job import ScriptJob
 from hotloop.plan import Plan
@@ -22,6 +21,7 @@ from hotloop.roof import Roof
 from hotloop.trial.launch import Glimpse, ProcessLauncher
 from hotloop.trial.spec import Look, StopRule
 from tests.e2e.conftest import Desk
+from tests.planted_answers import problem
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
@@ -47,26 +47,6 @@ def diagnosis_of(planted: Planted, folder: Path, roof: Roof | None) -> Diagnosis
     record = diagnosed(record, lambda: roof, folder)
     assert record.diagnosis is not None, record.trials[0].reason
     return record.diagnosis
-
-
-def first(planted: Planted, diagnosis: Diagnosis) -> Finding | None:
-    """The finding that stands first; a remark only where nothing but memory is at stake."""
-    found = [one for one in diagnosis.findings if one.is_limit or not planted.wins_time]
-    return found[0] if found else None
-
-
-def problem(planted: Planted, diagnosis: Diagnosis) -> str:
-    found = first(planted, diagnosis)
-    if not planted.rule:
-        return "" if found is None else f"found {found.rule}: {found.title}"
-    if found is None:
-        return f"found nothing: {diagnosis.verdict}"
-    if (found.rule, found.cause) != (planted.rule, planted.cause):
-        return f"found {found.rule} {found.cause}: {found.title}"
-    if not planted.wins_time:
-        return ""  # which line keeps the memory is not known: --depth python tells
-    lines = [place.line for place in found.places if place.file == str(planted.source)]
-    return "" if planted.line in (None, *lines) else f"found it in {lines}"
 
 
 @pytest.mark.parametrize("planted", LIVE, ids=lambda planted: planted.name)

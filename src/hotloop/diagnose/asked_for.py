@@ -12,10 +12,9 @@ from hotloop.diagnose.base import Case
 from hotloop.diagnose.peaks import operators
 from hotloop.diagnose.sightings import Sighting, sightings
 from hotloop.inspection import Frame, Synchronisation
-from hotloop.timeline import Phase
 
 Place = tuple[str, int]
-TRAINING = (Phase.BACKWARD, Phase.OPTIMIZER)
+TRAINING = ("backward", "step")
 
 
 def asking_call(case: Case, stack: Sequence[Frame]) -> Place | None:
@@ -50,13 +49,13 @@ def seconds_under(case: Case, call: Place, waits: Sequence[Synchronisation]) -> 
 def _trained(case: Case) -> set[Place]:
     counted = operators(case)
     lines = counted.lines if counted else []
-    return {(line.place.file, line.place.line) for line in lines if line.differentiated}
+    return {(line.place.file, line.place.line) for line in lines if line.backward_operators}
 
 
 def _trains(sighting: Sighting, trained: set[Place]) -> bool:
     line = sighting.line
     at = (line.file, line.line) if line else None
-    return sighting.phase in TRAINING or at in trained
+    return at in trained or sighting.passes(*TRAINING)
 
 
 def _under(seen: list[Sighting], place: Place) -> list[Sighting]:

@@ -34,8 +34,8 @@ class Idle(StrEnum):
     """The CPU was queueing work, more slowly than the GPU did it."""
 
 
-_DISTURBED = (Idle.LAUNCH, Idle.SYNC, Idle.COPY, Idle.DATA)
-"""What looking makes longer, most of all first."""
+QUEUEING = (Idle.LAUNCH, Idle.SYNC)
+"""While the CPU queues work, which looking makes longer, in equal parts."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,9 @@ def gpu_time(case: Case) -> GpuTime | None:
     if not kernels.start_ns or not kernels.steps or kernels.end_ns <= kernels.begin_ns:
         return None
     seen = _seen(_Identity(inspection), _Identity(looked))
-    return _as_timed(seen, case.figures.step.mean)
+    # Without a loader, data is only a guess at what the script does between its calls.
+    guessed = () if case.loader is not None else (Idle.DATA,)
+    return _as_timed(seen, case.figures.step.mean, (*QUEUEING, *guessed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,18 +155,18 @@ def _sum(charged: list[dict[int, float]]) -> dict[int, float]:
     return dict(total)
 
 
-def _as_timed(seen: GpuTime, step_seconds: float) -> GpuTime:
-    surplus = seen.seconds - step_seconds * seen.steps
-    if surplus <= 0:
-        return seen
-    left, idle = surplus, dict(seen.idle)
-    for why in _DISTURBED:
-        taken = min(idle.get(why, 0.0), left)
+def _as_timed(seen: GpuTime, step_seconds: float, queueing: tuple[Idle, ...]) -> GpuTime:
+    surplus = max(seen.seconds - step_seconds * seen.steps, 0.0)
+    idle, left, kept = dict(seen.idle), surplus, 1.0
+    for disturbed in (queueing, (Idle.COPY,), (Idle.DATA,)):
+        before = sum(idle.get(why, 0.0) for why in disturbed)
+        taken = min(before, left)
         left -= taken
-        if why in idle:
-            idle[why] -= taken
-    before = sum(seen.idle.values())
-    kept = sum(idle.values()) / before if before else 0.0
+        for why in disturbed:
+            if before and why in idle:
+                idle[why] *= 1 - taken / before
+        if disturbed == queueing and before:
+            kept = 1 - taken / before
     return replace(
         seen,
         seconds=seen.seconds - surplus,

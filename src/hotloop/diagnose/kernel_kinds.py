@@ -78,9 +78,9 @@ _PATTERNS = (
 _COMPILED = tuple((work, re.compile(pattern, re.I)) for work, pattern in _PATTERNS)
 
 _FORMATS = (
-    ("tf32", r"tf32|tensorop_s1688|s1688gemm|s1688(fprop|dgrad|wgrad)|nvjet_s"),
-    ("bfloat16", r"bf16|nvjet_t|bfloat16"),
-    ("float16", r"fp16|f16|nvjet_h|h884|h1688|hgemm|__half|Half"),
+    ("tf32", r"tf32|tensorop_s1688|s1688gemm|s1688(fprop|dgrad|wgrad)|nvjet_(sm\d+_)?s(?!m\d)"),
+    ("bfloat16", r"bf16|nvjet_(sm\d+_)?t|bfloat16"),
+    ("float16", r"fp16|f16|nvjet_(sm\d+_)?h|h884|h1688|hgemm|__half|Half"),
     (
         "float32",
         r"sgemm|simt|ffma|scudnn|f32f32_f32f32|gemv.*float|gemmSN|dot_kernel|convolve_s"

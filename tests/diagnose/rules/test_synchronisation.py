@@ -109,7 +109,10 @@ def test_what_a_line_computes_for_its_answer_alone_goes_too() -> None:
 
     main = line(90, function="<module>")
     norms = [main, line(30), line(40)]
-    trains, asked = OperatorLine(line(20), 100, 0.001, 100, 1), OperatorLine(line(40), 100, 0, 0, 1)
+    trains, asked = (
+        OperatorLine(line(20), 100, 0, 100, 1, 0, 100),
+        OperatorLine(line(40), 100, 0, 0, 1),
+    )
     plain = synchronisation(look_at(case(job), samples=Samples()))
     found = synchronisation(look_at(case(job), operators=operators(lines=[trains, asked])))
     assert plain is not None and found is not None
@@ -124,7 +127,7 @@ def test_a_line_that_also_trains_is_charged_only_what_idles_after_it() -> None:
             scene.at(line(40)).run(ADD, 0.004, queueing=0.02).wait()
         scene.train(lambda: None).step()
 
-    trains = OperatorLine(line(40), 100, 0.001, 100, 1)
+    trains = OperatorLine(line(40), 100, 0.0, 100, 1, 0.0, 100)
     plain = synchronisation(look_at(case(job), samples=Samples()))
     found = synchronisation(look_at(case(job), operators=operators(lines=[trains])))
     assert plain is not None and found is not None

@@ -51,7 +51,7 @@ def fake(events: list[Event]) -> Any:
     profiler = SimpleNamespace(
         profile=lambda activities: made, ProfilerActivity=SimpleNamespace(CUDA="cuda")
     )
-    return SimpleNamespace(profiler=profiler)
+    return SimpleNamespace(profiler=profiler, cuda=SimpleNamespace(synchronize=lambda: None))
 
 
 def probed(*events: Event) -> Any:

@@ -30,6 +30,7 @@ def microbatches(case: Case) -> Finding | None:
         title=f"a step takes {found.a_step:.0f} passes of {each} each, one after the other",
         share=saved,
         remedy="Take larger parts, as memory allows, unless state is carried between them.",
+        levers=("microbatch",) if case.measurement.inventory.loop else (),
         effort=Effort.SETTING,
         evidence=(f"a pass takes {seconds(found.seconds / found.a_step)}", evidence),
         places=distinct(line for line, _ in lines),

@@ -13,13 +13,15 @@ MOST_KERNELS = 60_000
 class KernelProbe:
     """The profiler is on for one step longer than what is kept: starting it disturbs.
 
-    What still ran when the kept ones began is kept too: the GPU was not idle.
+    The GPU may be dozens of steps behind the CPU. So it catches up before the kept steps begin and
+    before they end: what it then does in between is these steps' work, and all of it.
     """
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._profiler: Any = None
         self._begin_ns = 0
+        self._catch_up = torch.cuda.synchronize  # before anybody listens to who calls it
 
     def start(self) -> None:
         profiler = self._torch.profiler
@@ -27,10 +29,12 @@ class KernelProbe:
         self._profiler.start()
 
     def begin(self) -> None:
+        self._catch_up()
         self._begin_ns = time.perf_counter_ns()
 
     def stop(self, steps: int) -> Kernels | None:
         """None where the counters could not be read."""
+        self._catch_up()
         end_ns = time.perf_counter_ns()
         self._profiler.stop()
         # The profiler counts from 1970; everything else here from when the machine started.
