@@ -51,6 +51,8 @@ class Structure:
     steps: list[StepSeen] = field(default_factory=list)
     settings: list[SettingSeen] = field(default_factory=list)
     given: list[Given] = field(default_factory=list)
+    by_step: list[Given] = field(default_factory=list)
+    """What a model was given in each step, whatever passes that came in. Only of a loop of ours."""
 
 
 @dataclass(frozen=True)

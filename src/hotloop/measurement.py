@@ -89,6 +89,8 @@ class ModelSeen:
     calls: int
     convolutions: int = 0
     """Weights with the four or five dimensions that a convolution's have."""
+    batch_norms: int = 0
+    """Modules that normalise by what is in one pass."""
     blocks: int = 0
     """Modules in it that are made alike, such as a transformer's layers."""
 
@@ -132,6 +134,18 @@ class Precision:
 
 
 @dataclass(frozen=True)
+class LoopSeen:
+    """Of a job that is described, and whose loop is ours."""
+
+    batch_size: int
+    """Samples to one step of the optimizer."""
+    microbatch: int
+    """Samples to one pass."""
+    resizable: bool = True
+    """Whether batches are put together by us, rather than by what the job's data() returns."""
+
+
+@dataclass(frozen=True)
 class Inventory:
     """What was found in the script."""
 
@@ -141,6 +155,8 @@ class Inventory:
     precision: Precision = field(default_factory=Precision)
     optimizer_built: bool = False
     threads: int = 0
+    loop: LoopSeen | None = None
+    """None: the loop is the script's own."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def suggestions(measurement: Measurement, figures: Figures, cores: int) -> tuple
     expected = {
         name: lever.expected(seen)
         for name, lever in LEVERS.items()
-        if lever.effect is Effect.SAME_MATH
+        if lever.effect_on(seen)[0] is Effect.SAME_MATH
     }
     worth = [
         Suggestion(name, one.share)

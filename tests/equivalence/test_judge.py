@@ -67,6 +67,28 @@ def reasons(candidate: Trial, witnesses: Witnesses = WITNESSES) -> tuple[str, ..
     return found.reasons
 
 
+def test_other_passes_are_the_same_training_where_they_may_be() -> None:
+    by_step = [Given("model 0", step, 8, f"batch {step}") for step in range(STEPS)]
+    parts = [Given("model 0", step, 4, f"half {step}") for step in range(STEPS) for _ in "ab"]
+    loaded = structure().given
+
+    def trial(size: float | None, **changes: Any) -> Trial:
+        made = structure(**{"given": [*loaded, *by_step], "by_step": by_step, **changes})
+        return examined(evidence(size, structure=made))
+
+    witnesses = Witnesses(trial(None), trial(NOISE), RESEEDED)
+    two = [replace(STEP, passes=2)] * STEPS
+    halves = [loss for loss in FALLING for _ in "ab"]
+    split = trial(NOISE, steps=two, given=[*loaded, *parts])
+    split = replace(split, measurement=examined(None, halves).measurement)
+    found = judge(split, witnesses, SAME_MATH, regroups=True)
+    assert found.same and "backward passes" not in found.compared[0]
+    assert not judge(split, witnesses, SAME_MATH).same
+    other = [replace(one, checksum="other") for one in by_step]
+    lost = judge(trial(NOISE, steps=two, by_step=other), witnesses, SAME_MATH, regroups=True)
+    assert lost.reasons == ("batch 1 of model 0 holds other data",)
+
+
 def test_the_same_training_is_the_same() -> None:
     found = judged(examined(evidence(2 * NOISE)))
     assert found.same

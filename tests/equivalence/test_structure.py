@@ -9,6 +9,7 @@ from hotloop.equivalence.structure import (
     batch_differences,
     exact_streams,
     loader_differences,
+    regrouped,
     setting_differences,
     skipped,
     step_differences,
@@ -61,6 +62,27 @@ def test_steps_too_many_are_counted() -> None:
 )
 def test_the_first_step_that_differs_is_named(change: dict[str, Any], said: str) -> None:
     assert list(step_differences(THREE, steps({}, change, change))) == [said]
+
+
+def test_passes_may_differ_where_samples_are_regrouped() -> None:
+    split = steps({"passes": 4}, {"passes": 4}, {"passes": 1})
+    assert list(step_differences(THREE, split, regroups=True)) == []
+    assert list(step_differences(split, THREE, regroups=True)) == []
+    (said,) = step_differences(THREE, steps({"passes": 0}, {}, {}), regroups=True)
+    assert said == "step 1: 0 backward passes instead of 1"
+
+
+def test_where_samples_are_regrouped_a_model_is_compared_by_the_step() -> None:
+    def made(data: str, *parts: str) -> Structure:
+        seen = [Given("loader 0", 0, 8, "batch"), *(Given("model 0", 0, 2, p) for p in parts)]
+        return Structure([STEP], [], seen, [Given("model 0", 0, 8, data)])
+
+    whole, split = regrouped(made("all", "all")), regrouped(made("all", "a", "b"))
+    other = regrouped(made("other", "a", "b"))
+    streams = exact_streams(whole, split)
+    assert streams == ["loader 0", "model 0"]
+    assert list(batch_differences(whole, split, streams)) == []
+    assert list(batch_differences(whole, other, streams)) == ["batch 1 of model 0 holds other data"]
 
 
 def test_a_scaler_may_skip_a_step_on_either_side() -> None:

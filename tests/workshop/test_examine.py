@@ -117,7 +117,8 @@ def test_each_part_is_judged_by_what_it_claims(
 ) -> None:
     factors: list[tuple[float, str]] = []
 
-    def judge(candidate: Trial, witnesses: Witnesses, factor: float) -> Equivalence:
+    def judge(candidate: Trial, witnesses: Witnesses, factor: float, regroups: bool) -> Equivalence:
+        assert not regroups
         factors.append((factor, witnesses.yardstick.purpose))
         return Equivalence(len(factors) == 1, (), STEPS, 5, (), ())
 

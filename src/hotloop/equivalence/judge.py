@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hotloop.equivalence import arithmetic, structure
 from hotloop.evidence import Evidence
@@ -53,8 +53,13 @@ class Witnesses:
     """The same from other seeds."""
 
 
-def judge(candidate: Trial, witnesses: Witnesses, factor: float) -> Equivalence:
-    """`factor`: how many times the yardstick may be exceeded."""
+def judge(
+    candidate: Trial, witnesses: Witnesses, factor: float, regroups: bool = False
+) -> Equivalence:
+    """`factor`: how many times the yardstick may be exceeded. `regroups`: whether the plan may take
+    the samples of a step in other passes."""
+    if regroups:
+        candidate, witnesses = _regrouped(candidate, witnesses)
     trials = (witnesses.reference, witnesses.yardstick, candidate)
     for trial, whose in zip(trials, ("the job as it is", "the yardstick", "it"), strict=True):
         if trial.state is not State.COMPLETE or trial.evidence is None:
@@ -67,7 +72,7 @@ def judge(candidate: Trial, witnesses: Witnesses, factor: float) -> Equivalence:
     )
     reasons = (
         *_losses(candidate, witnesses),
-        *_structure(candidate, witnesses.reference, streams),
+        *_structure(candidate, witnesses.reference, streams, regroups),
         *_arithmetic(candidate, witnesses, near),
     )
     return Equivalence(
@@ -75,9 +80,23 @@ def judge(candidate: Trial, witnesses: Witnesses, factor: float) -> Equivalence:
         reasons=reasons,
         steps=len(_evidence(candidate).structure.steps),
         forced=len(_evidence(candidate).forced),
-        compared=_compared(candidate, witnesses, streams),
+        compared=_compared(candidate, witnesses, streams, regroups),
         not_compared=_not_compared(candidate, witnesses, streams),
         closeness=near[0].ratio if near else None,
+    )
+
+
+def _regrouped(candidate: Trial, witnesses: Witnesses) -> tuple[Trial, Witnesses]:
+    def by_step(trial: Trial) -> Trial:
+        if trial.evidence is None:
+            return trial
+        found = structure.regrouped(trial.evidence.structure)
+        return replace(trial, evidence=replace(trial.evidence, structure=found))
+
+    return by_step(candidate), replace(
+        witnesses,
+        reference=by_step(witnesses.reference),
+        yardstick=by_step(witnesses.yardstick),
     )
 
 
@@ -133,12 +152,14 @@ def _left_alone(candidate: Trial, witnesses: Witnesses) -> Iterator[str]:
         yield f"left alone its loss is {found[0]:.4g}, where other seeds lie around {usual[0]:.4g}"
 
 
-def _structure(candidate: Trial, reference: Trial, streams: list[str]) -> Iterator[str]:
+def _structure(
+    candidate: Trial, reference: Trial, streams: list[str], regroups: bool
+) -> Iterator[str]:
     then, now = _evidence(reference).structure, _evidence(candidate).structure
     if not then.steps:
         yield "no step was seen, so there is nothing to compare"
         return
-    yield from structure.step_differences(then, now)
+    yield from structure.step_differences(then, now, regroups)
     yield from structure.setting_differences(then, now)
     if streams:
         yield from structure.batch_differences(then, now, streams)
@@ -168,12 +189,15 @@ def _arithmetic(
         yield f"arithmetic: {worst.what} differ by {worst.ratio:.1f}× what rounding explains{more}"
 
 
-def _compared(candidate: Trial, witnesses: Witnesses, streams: list[str]) -> tuple[str, ...]:
+def _compared(
+    candidate: Trial, witnesses: Witnesses, streams: list[str], regroups: bool
+) -> tuple[str, ...]:
     evidence = _evidence(candidate)
     tensors = len({one.tensor for one in evidence.differences})
     batches = sum(given.stream in streams for given in evidence.structure.given)
+    passes = "" if regroups else "their backward passes, "
     lines = [
-        f"{len(evidence.structure.steps)} steps: their number, their backward passes, and every "
+        f"{len(evidence.structure.steps)} steps: their number, {passes}and every "
         f"setting of every parameter group",
         f"{batches} batches by checksum ({', '.join(streams)})",
         f"gradients and updates of {tensors} tensors in {len(evidence.forced)} steps that began "

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from hotloop.evidence import Given, SettingSeen, StepSeen, Structure
 from hotloop.measurement import LoaderSeen
 
 
-def step_differences(reference: Structure, candidate: Structure) -> Iterator[str]:
+def regrouped(structure: Structure) -> Structure:
+    """As it is compared where a plan may take the samples of a step in other passes than the job.
+
+    What a loader delivers is the whole batch either way; what the model is given is compared by the
+    step.
+    """
+    delivered = [given for given in structure.given if given.stream.startswith("loader")]
+    return replace(structure, given=[*delivered, *structure.by_step])
+
+
+def step_differences(
+    reference: Structure, candidate: Structure, regroups: bool = False
+) -> Iterator[str]:
+    """`regroups`: whether the passes of a step may be more or fewer."""
     if len(candidate.steps) < len(reference.steps):
         yield (
             f"it made {len(candidate.steps)} steps in the time of {len(reference.steps)}: "
@@ -19,16 +33,16 @@ def step_differences(reference: Structure, candidate: Structure) -> Iterator[str
     for number, (then, now) in enumerate(
         zip(reference.steps, candidate.steps, strict=False), start=1
     ):
-        found = _step_difference(then, now)
+        found = _step_difference(then, now, regroups)
         if found:
             yield f"step {number}: {found}"
             return  # what follows is shifted, and only says it again
 
 
-def _step_difference(then: StepSeen, now: StepSeen) -> str:
+def _step_difference(then: StepSeen, now: StepSeen, regroups: bool) -> str:
     if then.optimizer != now.optimizer:
         return "another optimizer stepped"
-    if then.passes != now.passes:
+    if then.passes != now.passes and not (regroups and now.passes):
         return f"{now.passes} backward passes instead of {then.passes}"
     if then.clips != now.clips:
         return f"gradients were clipped {now.clips} times instead of {then.clips}"

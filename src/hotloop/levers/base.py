@@ -106,6 +106,8 @@ class Lever(ABC):
     effect: ClassVar[Effect]
     mantissa: ClassVar[int | None] = None
     """Bits of the format that one of lower precision computes in."""
+    regroups: ClassVar[bool] = False
+    """Whether it takes the samples of a step in other passes than the job does."""
     requires: ClassVar[tuple[str, ...]] = ()
     conflicts: ClassVar[tuple[str, ...]] = ()
 
@@ -123,6 +125,11 @@ class Lever(ABC):
     @abstractmethod
     def expected(cls, seen: Seen) -> Expectation:
         """How much it could win here, by what was measured."""
+
+    @classmethod
+    def effect_on(cls, seen: Seen) -> tuple[Effect, str]:
+        """What it does to the training of this job, and why that is more than usual, if it is."""
+        return cls.effect, ""
 
     def problem(self) -> str:
         """What is wrong with this setting; empty when nothing is."""

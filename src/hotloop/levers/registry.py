@@ -17,6 +17,7 @@ from hotloop.levers.cudnn_benchmark import CudnnBenchmark
 from hotloop.levers.fused_attention import FusedAttention
 from hotloop.levers.fused_optimizer import FusedOptimizer
 from hotloop.levers.loader_workers import LoaderWorkers
+from hotloop.levers.microbatch import Microbatch
 from hotloop.levers.pin_memory import PinMemory
 from hotloop.levers.sdpa_backend import SdpaBackend
 from hotloop.levers.tf32 import Tf32
@@ -29,6 +30,7 @@ _ALL: tuple[type[Lever], ...] = (
     LoaderWorkers,
     PinMemory,
     CacheDataset,  # after the workers: those need no filling
+    Microbatch,
     Tf32,
     Bf16,
     ChannelsLast,

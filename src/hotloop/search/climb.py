@@ -32,6 +32,8 @@ class Candidate:
     """What a finding that it addresses would win. None: no finding speaks for it."""
     dear: tuple[dict[str, Any], ...] = ()
     """Settings whose trials take long. They come last, and only of what has helped."""
+    changes_training: bool = False
+    """By its own account, on this job. It is tried because the user allows it."""
 
 
 @dataclass(frozen=True)

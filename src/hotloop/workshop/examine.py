@@ -83,7 +83,8 @@ class Examiner:
         witnesses = Witnesses(self.reference, self._yardstick(bits), self._reseeded)
         draws = self.reference.evidence.draws if self.reference.evidence else False
         candidate = self.workshop.examined(plan, self._exam(eager_random=draws), "candidate")
-        return judge(candidate, witnesses, factor_for(bits))
+        regroups = any(LEVERS[one.lever].regroups for one in plan.levers)
+        return judge(candidate, witnesses, factor_for(bits), regroups)
 
     def _yardstick(self, bits: int) -> Trial:
         if bits not in self._yardsticks:

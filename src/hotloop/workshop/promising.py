@@ -42,7 +42,8 @@ def promising(
     candidates: list[Candidate] = []
     refused: list[Refused] = []
     for name, lever in LEVERS.items():
-        reason = _out_of_bounds(name, lever.effect, options)
+        effect, why = lever.effect_on(seen)
+        reason = _out_of_bounds(name, effect, options, why)
         expected = lever.expected(seen)
         settings = () if reason or expected.reason else tuple(lever.settings(seen))
         reason = reason or expected.reason
@@ -52,7 +53,9 @@ def promising(
             refused.append(Refused(name, reason or "no setting of it is left to try", tried=False))
         else:
             dear = tuple(lever.dear_settings(seen)) if options.thorough else ()
-            candidates.append(Candidate(name, settings, expected.share, predicted.get(name), dear))
+            changes = effect is Effect.CHANGES_TRAINING
+            share, gain = expected.share, predicted.get(name)
+            candidates.append(Candidate(name, settings, share, gain, dear, changes))
     first = sorted(candidates, key=lambda one: (-(one.predicted or 0.0), -one.share))
     return tuple(first), tuple(refused)
 
@@ -78,12 +81,13 @@ def _hopeless(name: str, expected: Expectation, diagnosis: Diagnosis | None) -> 
     return ""
 
 
-def _out_of_bounds(name: str, effect: Effect, options: Options) -> str:
+def _out_of_bounds(name: str, effect: Effect, options: Options, why: str = "") -> str:
     """Why the user does not want it; empty when they do."""
     if options.only and name not in options.only:
         return "it is not among --only"
     if name in options.skip:
         return "left out by --skip"
     if HOW_FAR.index(effect) > HOW_FAR.index(Effect(options.effect)):
-        return f"its effect is {effect}, more than --effect allows"
+        here = f"{effect} here ({why})" if why else effect
+        return f"its effect is {here}, more than --effect allows"
     return ""

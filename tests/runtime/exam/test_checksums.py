@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.runtime.exam.checksums import DEPTH, checksum
+from hotloop.runtime.exam.checksums import DEPTH, RowSums, checksum
 
 Pair = namedtuple("Pair", "x y")
 
@@ -22,6 +22,32 @@ def test_the_same_numbers_are_the_same_in_whatever_strides_they_lie(torch: Any, 
     assert of(batch.to(memory_format=torch.channels_last)) == of(batch)
     assert of(torch.stack([batch, batch], -1)[..., 0]) == of(batch)
     assert of(batch.transpose(0, 1).contiguous().transpose(0, 1)) == of(batch)
+
+
+def test_the_samples_of_a_step_are_the_same_in_whatever_passes(torch: Any) -> None:
+    x, y = torch.randn(7, 3, 2), torch.arange(7)
+
+    def summed(*passes: Any) -> list[tuple[str, int, str]]:
+        sums = RowSums(torch)
+        for part in passes:
+            sums.add("model 0", part)
+        return sums.taken()
+
+    whole = summed((x, {"y": y}))
+    assert summed((x[:3], {"y": y[:3]}), (x[3:], {"y": y[3:]})) == whole
+    assert [(stream, rows) for stream, rows, _ in whole] == [("model 0", 7), ("model 0, part 2", 7)]
+    assert summed((x[3:], {"y": y[3:]}), (x[:3], {"y": y[:3]})) != whole  # another order
+    assert summed((x.double(), {"y": y}))[0] != whole[0]
+    assert summed(x.mT)[0] != whole[0]
+
+
+def test_steps_are_summed_up_one_by_one(torch: Any) -> None:
+    sums = RowSums(torch)
+    sums.add("model 0", torch.ones(2))
+    first = sums.taken()
+    sums.add("model 0", torch.ones(2))
+    assert sums.taken() == first
+    assert sums.taken() == []
 
 
 def test_whether_it_learns_is_no_part_of_it(torch: Any, of: Any) -> None:

@@ -255,3 +255,23 @@ def test_each_argument_of_a_model_is_a_stream_by_itself(torch: Any, noted: Noted
         checksums.setdefault(given.stream, set()).add(given.checksum)
     assert len(checksums["model 0, argument 1"]) == 1
     assert len(checksums["model 0, argument 2"]) == 2
+
+
+def test_what_a_loop_of_ours_gives_its_model_is_summed_up_by_the_step(
+    torch: Any, noted: Noted
+) -> None:
+    from hotloop.runtime.owned.loop import Loop
+    from tests.runtime.owned.jobs import Plain
+
+    def by_step(size: int) -> list[Any]:
+        job = Plain()
+        job.microbatch = size
+        Loop(torch, job).train()
+        found = list(noted.structure.by_step)
+        noted.structure.by_step.clear()
+        noted.structure.steps.clear()
+        return [(one.step, one.samples, one.checksum) for one in found if one.step > 5]
+
+    whole, split = by_step(8), by_step(3)  # models are known from the second on
+    assert whole == split
+    assert [samples for _, samples, _ in whole] == [2, 8, 8, 8, 8, 8, 8, 2]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.measurement import Inventory, LoaderSeen, ModelSeen, OptimizerSeen
+from hotloop.measurement import Inventory, LoaderSeen, LoopSeen, ModelSeen, OptimizerSeen
 from hotloop.runtime.watching import Watch
 
 
@@ -49,6 +49,23 @@ def test_a_whole_job(torch: Any, jobs: Any, watch: Watch) -> None:
     ]
     assert inventory.optimizer_built
     assert inventory.threads == 1
+
+
+def test_a_loop_of_ours_and_what_depends_on_a_pass(torch: Any, watch: Watch) -> None:
+    from hotloop.runtime.owned.loop import Loop
+    from tests.runtime.owned.jobs import Plain
+
+    class Normed(Plain):
+        def model(self) -> Any:
+            nn = torch.nn
+            return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 1))
+
+    job = Normed()
+    job.microbatch = 3
+    Loop(torch, job).train()
+    seen = found(watch)
+    assert seen.loop == LoopSeen(batch_size=8, microbatch=3, resizable=True)
+    assert seen.models[0].batch_norms == 1
 
 
 def test_of_nothing_there_is_nothing(watch: Watch) -> None:

@@ -14,6 +14,7 @@ from hotloop.measurement import (
     Inventory,
     Kind,
     LoaderSeen,
+    LoopSeen,
     ModelSeen,
     OptimizerSeen,
     Precision,
@@ -38,10 +39,12 @@ class InventoryProbe:
         self._autocast: str | None = None
         self._scaler = False
         self._built = False
+        self._loop: LoopSeen | None = None
 
     def attach(self, seams: Seams) -> None:
         seams.optimizer.before.append(self._see_building)
         seams.scale.after.append(self._see_scaler)
+        seams.loop.after.append(self._see_loop)
 
     def inventory(self, events: Events) -> Inventory:
         calls = _counts(events, Kind.FORWARD_BEGIN) + _counts(events, Kind.NO_GRAD_BEGIN)
@@ -57,6 +60,7 @@ class InventoryProbe:
             precision=self._precision(),
             optimizer_built=self._built,
             threads=self._torch.get_num_threads(),
+            loop=self._loop,
         )
 
     def _meet_loader(self, number: int, loader: Any) -> None:
@@ -93,6 +97,11 @@ class InventoryProbe:
 
     def _see_scaler(self, args: tuple[Any, ...], result: Any, began: int) -> None:
         self._scaler = self._scaler or bool(args[0].is_enabled())
+
+    def _see_loop(self, args: tuple[Any, ...], result: Any, began: int) -> None:
+        loop = args[0]
+        sizes = loop.batch_size, min(loop.microbatch, loop.batch_size)
+        self._loop = LoopSeen(*sizes, resizable=loop.feed.resizable)
 
     def _precision(self) -> Precision:
         backends = self._torch.backends
@@ -205,8 +214,14 @@ def _model(torch: Any, model: Any) -> ModelSeen:
         ),
         calls=0,
         convolutions=sum(p.dim() in (4, 5) for p in parameters),
+        batch_norms=sum(_is_batch_norm(torch, part) for part in model.modules()),
         blocks=sum(map(len, repeated_blocks(model))),
     )
+
+
+def _is_batch_norm(torch: Any, module: Any) -> bool:
+    """Also one that normalises by what it has learned: whether it does, may change any time."""
+    return isinstance(module, torch.nn.modules.batchnorm._BatchNorm)
 
 
 def _is_lazy(parameter: Any) -> bool:
