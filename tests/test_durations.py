@@ -76,4 +76,4 @@ def test_the_figures_of_steps_are_those_of_the_whole() -> None:
     assert times.warm_up_steps == whole.warm_up_steps
     assert times.one_off_seconds == pytest.approx(whole.one_off_seconds)
     assert times.epoch_seconds == pytest.approx(whole.epoch_seconds)
-    assert len(times.steady) == whole.step.count
+    assert times.step.fastest <= times.p05 <= times.step.p50

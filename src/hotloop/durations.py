@@ -7,7 +7,7 @@ asked of few trials, and costs a look at every single event.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from itertools import pairwise
+from operator import sub
 
 from hotloop import timeline
 from hotloop.measurement import Events, Kind
@@ -18,11 +18,12 @@ def step_seconds(events: Events, ends: list[int]) -> list[float]:
 
     `ends`: the events that end one, as `timeline.step_ends` finds them.
     """
-    times = events.time_ns
-    spans = list(pairwise([0, *ends]))
-    nanoseconds = [times[last] - times[first] for first, last in spans]
+    if not ends:
+        return []
+    at = [events.time_ns[0], *map(events.time_ns.__getitem__, ends)]
+    nanoseconds = list(map(sub, at[1:], at))
     for first, last in _pauses(events, ends):
-        _take_away(nanoseconds, times, ends, first, last)
+        _take_away(nanoseconds, events.time_ns, ends, first, last)
     return [length / 1e9 for length in nanoseconds]
 
 
@@ -33,12 +34,12 @@ def batches(events: Events, ends: list[int], warm: int) -> int:
     begin = ends[warm - 1] if warm else 0
     pauses = _pauses(events, ends)
     starts = [first for first, _ in pauses]
-    found = 0
-    for at in timeline.all_of(events, Kind.DATA_END):
-        window = bisect_right(starts, at) - 1
-        evaluating = window >= 0 and at < pauses[window][1]
-        found += begin <= at < ends[-1] and events.n[at] >= 0 and not evaluating
-    return found
+    loaded = [at for at in timeline.all_of(events, Kind.DATA_END) if begin <= at < ends[-1]]
+    real = [at for at in loaded if events.n[at] >= 0]
+    if not pauses:
+        return len(real)
+    window = [bisect_right(starts, at) - 1 for at in real]
+    return sum(place < 0 or at >= pauses[place][1] for place, at in zip(window, real, strict=True))
 
 
 def _pauses(events: Events, ends: list[int]) -> list[tuple[int, int]]:

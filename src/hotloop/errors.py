@@ -22,7 +22,9 @@
     ├── FolderBusy                97   another hotloop keeps its studies there at this moment
     ├── StudyMismatch             98   the study to go on with is another job's
     ├── HotloopFailed             99   a bug of ours
-    └── JobInvalid               100   a class that describes a job lacks something
+    ├── JobInvalid               100   a class that describes a job lacks something
+    ├── StudyUnreadable          101   there is no such study, or its file is no study
+    └── NotComparable            102   two studies that cannot be compared
 
 130 and 143 mean what they mean everywhere: stopped by Ctrl-C, stopped by SIGTERM.
 
@@ -136,3 +138,11 @@ class JobInvalid(HotloopError):
     """Of a class that describes a job: names the method and what it must return."""
 
     exit_code = 100
+
+
+class StudyUnreadable(HotloopError):
+    exit_code = 101
+
+
+class NotComparable(HotloopError):
+    exit_code = 102

@@ -37,8 +37,8 @@ class StepTimes:
     warm_up_steps: int
     one_off_seconds: float
     epoch_seconds: float | None
-    steady: tuple[float, ...]
-    """Seconds of each step in the steady state."""
+    p05: float
+    """Seconds that one in twenty steps stays below."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,27 @@ class Figures:
     losses_not_finite: int
 
 
+@dataclass(frozen=True, eq=False)
+class _Identity:
+    """Makes a value that holds lists a key of a cache: a report asks often of each trial."""
+
+    of: Measurement
+
+    def __hash__(self) -> int:
+        return id(self.of)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.of is other.of
+
+
 def figures(measurement: Measurement) -> Figures | None:
     """None when there is no step left to speak of."""
+    return _figures(_Identity(measurement))
+
+
+@lru_cache(maxsize=8)
+def _figures(measured: _Identity) -> Figures | None:
+    measurement = measured.of
     steps = timeline.steps(measurement.events, measurement.losses, measurement.gpu)
     if len(steps) < 2:
         return None
@@ -92,19 +111,6 @@ def step_times(measurement: Measurement) -> StepTimes | None:
     return _step_times(_Identity(measurement))
 
 
-@dataclass(frozen=True, eq=False)
-class _Identity:
-    """Makes a value that holds lists a key of a cache: a report asks often of each trial."""
-
-    of: Measurement
-
-    def __hash__(self) -> int:
-        return id(self.of)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Identity) and self.of is other.of
-
-
 @lru_cache(maxsize=256)
 def _step_times(measured: _Identity) -> StepTimes | None:
     measurement, events = measured.of, measured.of.events
@@ -119,7 +125,7 @@ def _step_times(measured: _Identity) -> StepTimes | None:
         warm_up_steps=warm,
         one_off_seconds=_one_off(seconds, warm, step),
         epoch_seconds=_epoch(measurement, durations.batches(events, ends, warm), step),
-        steady=tuple(seconds[warm:]),
+        p05=stats.percentile(seconds[warm:], 5),
     )
 
 

@@ -70,7 +70,7 @@ def warm_up(values: Sequence[float], at_least: int = 0) -> int:
     if half < 2:
         return min(at_least, max(len(values) - 1, 0))
     low, high = _fences(values[half:])
-    clipped = [min(max(value, low), high) for value in values]
+    clipped = [low if value < low else high if value > high else value for value in values]
     errors = _marginal_errors(clipped)
     dropped = min(range(half + 1), key=errors.__getitem__)
     return min(max(dropped, at_least), len(values) - 1)

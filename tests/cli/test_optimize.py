@@ -121,8 +121,9 @@ class TestEnd:
         assert run(*python("train.py")) == 0
         (report,) = project.glob(".hotloop/*/report.md")
         assert "2.01× faster" in report.read_text()
-        said = f"  report       {report.relative_to(project)}\n\n  to train under the plan:"
-        assert said in capsys.readouterr().out
+        page = report.with_suffix(".html").relative_to(project)
+        assert "2.01× faster" in page.read_text()
+        assert capsys.readouterr().out.endswith(f"\n\n  2.01× faster, the report: {page}\n")
 
     def test_nothing_to_win_is_a_result(
         self, project: Path, ending: Any, capsys: pytest.CaptureFixture[str]

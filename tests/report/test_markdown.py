@@ -1,41 +1,50 @@
 from __future__ import annotations
 
-from hotloop.report import markdown
-from hotloop.report.search_rows import rows
+from hotloop.report.markdown import markdown
+from hotloop.report.page import page
+from hotloop.study import Study
+from tests.builders import job
 from tests.report.studies import lost, won
 
 
-def test_it_says_what_the_screen_says() -> None:
-    commands = [("to train under the plan", "hotloop run --plan hotloop.json train.py")]
-    text = markdown.page("train.py", "python train.py --lr 3e-4", rows(won()), commands)
-    lines = text.splitlines()
-    assert lines[0] == "# train.py"
-    assert lines[2].startswith("**2.01× faster \\[2.00, 2.02\\], indistinguishable training over")
-    assert "    python train.py --lr 3e-4" in lines
-    assert "| waiting for data | 4.00 ms → 2.00 ms |" in lines
-    assert "| + bf16 | 1.20× \\[1.20, 1.21\\] | ~16.0 ms | ~1.60 s | 1.0 GiB |" in lines
-    assert "~ from one process alone" in lines
-    assert "- cost: 7 runs of the script, 6.7 min" in lines
-    assert text.endswith(
-        "to train under the plan:\n\n    hotloop run --plan hotloop.json train.py\n"
-    )
+def lines(study: Study) -> list[str]:
+    return markdown(page(study)).splitlines()
+
+
+def test_it_says_what_the_page_says() -> None:
+    found = lines(won())
+    assert found[0] == "# train.py"
+    start = "**2.01× faster \\[2.00, 2.02\\]. Indistinguishable training over 60 steps: 20.0 ms"
+    assert found[2].startswith(start)
+    assert "    train.py --lr 3e-4" in found
+    assert "| waiting for data | 4.00 ms | 2.00 ms |" in found
+    assert "| bf16 | 1.20× \\[1.20, 1.21\\] | \\~16.0 ms |" in found
+    assert "~ from one process alone" in found
+    assert "| tf32 | 1.004× is less than the 1.020× that would count | 65.0 s |" in found
+    assert "- pin\\_memory: there is no GPU to copy to" in found
+    assert "- met: a second epoch" in found
+    assert "To train under the plan:" in found
+    assert found[-1].startswith("    hotloop verify --plan hotloop.json --steps 1000 train.py")
 
 
 def test_nothing_won_lists_what_was_tried() -> None:
-    lines = markdown.page("train.py", "python train.py", rows(lost())).splitlines()
-    assert "| 2 | + bf16 | 25.0 ms | 0.80× | refused: no gain over 20.0 ms |" in lines
-    assert "## The ladder" not in lines
+    found = lines(lost())
+    assert "| 2 | + bf16 | 25.0 ms | 0.80× | refused: no gain over 20.0 ms |" in found
+    assert "| 3 | + compile (reduce-overhead) | – |  | crashed: It failed: ValueError. |" in found
+    assert "## The ladder" not in found
 
 
 def test_a_table_has_a_rule_under_its_head() -> None:
-    lines = markdown.page("train.py", "python train.py", rows(won())).splitlines()
-    assert lines[lines.index("| phase | a step |") + 1] == "| --- | --- |"
+    found = lines(won())
+    assert found[found.index("|  | as it is | under the plan |") + 1] == "| --- | --- | --- |"
 
 
 def test_what_others_say_is_neither_markup_nor_an_escape() -> None:
-    verdict = "<b>| *x* `y` [z](q)\n# not a heading \x1b[31mred"
-    text = markdown.page("a_b_.py", "python\x1b[2J x.py", rows(lost(verdict=verdict)))
-    assert "# a\\_b\\_.py" in text
-    assert "**\\<b\\>\\| \\*x\\* \\`y\\` \\[z\\](q) \\# not a heading red**" in text
-    assert "    python x.py" in text
+    from dataclasses import replace
+
+    verdict = "<b>| *x* `y` [z](q)\n# not a heading \x1b[31mred ~~"
+    hostile = replace(lost(verdict=verdict), job=job(target="a_b_\x1b[2J.py"))
+    text = markdown(page(hostile))
+    assert text.startswith("# a\\_b\\_.py\n")
+    assert "\\<b\\>\\| \\*x\\* \\`y\\` \\[z\\](q) \\# not a heading red \\~\\~**" in text
     assert "\x1b" not in text

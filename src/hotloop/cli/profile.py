@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from hotloop.cli import common, deeper, diagnosing
 from hotloop.cli import job as job_words
@@ -71,11 +72,14 @@ def _profile(arguments: argparse.Namespace, received: list[int]) -> int:
 
 
 def _show(record: Study, job: ScriptJob, folder: Path, as_json: bool) -> int:
+    from hotloop import reporting
     from hotloop.report.diagnosis_rows import plain
+    from hotloop.trial.terminal import harmless
     from hotloop.workshop.measured import measured
 
     trial = record.trials[0]
     measurement, found = measured(trial, job, folder)
+    report, page = reporting.leave(record, folder)
     if as_json:
         parts = {
             "figures": found,
@@ -89,11 +93,14 @@ def _show(record: Study, job: ScriptJob, folder: Path, as_json: bool) -> int:
             "shielding": trial.shielding,
             **deeper.parts(record, folder),
             "study": str(folder / "study.json"),
+            "report": str(report),
         }
         common.print_json(parts)
         return 0
     _show_screen(record, trial, measurement, found, job, folder)
     deeper.show(record, job, folder)
+    last = f"\n  {page.headline.big}, the report: {common.short(report)}\n"
+    sys.stdout.write(harmless(last))
     return 0
 
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
+from hotloop import reporting
 from hotloop.cli import common, plan_file
-from hotloop.errors import StudyNotWritable
 from hotloop.job import ScriptJob
-from hotloop.report import markdown
+from hotloop.report import command_words
 from hotloop.report.search_console import show_search
 from hotloop.report.search_figures import search_figures
 from hotloop.report.search_rows import SearchRows, rows
 from hotloop.study import Found, Options, Study
-
-LONGER = 1000
-"""Steps that `verify` is proposed with: many more than a search looks at."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +25,8 @@ class End:
     plan: Path | None
     note: str
     """When the plan is not where it was wanted."""
+    result: str = ""
+    """In a few words."""
 
 
 def write(record: Study, job: ScriptJob, folder: Path, wanted: Path) -> End:
@@ -36,27 +34,15 @@ def write(record: Study, job: ScriptJob, folder: Path, wanted: Path) -> End:
     plan, note = None, ""
     if record.found is not None and record.found.plan is not None:
         plan, note = plan_file.write(record.found.plan, wanted, folder)
-    end = End(rows(record), folder / "study.json", folder / "report.md", plan, note)
-    text = markdown.page(job.shown, shlex.join(job.command), end.rows, commands(job, end))
-    try:
-        end.report.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StudyNotWritable(
-            f"{end.report} cannot be written: {error.strerror}.",
-            "Free some space. The study is kept: --resume makes the report.",
-        ) from None
-    return end
+    report, made = reporting.leave(record, folder, common.short(plan or wanted))
+    return End(rows(record), folder / "study.json", report, plan, note, made.headline.big)
 
 
 def commands(job: ScriptJob, end: End) -> list[tuple[str, str]]:
     if end.plan is None:
         return []
-    plan = shlex.quote(common.short(end.plan))
-    longer = f"hotloop verify --plan {plan} --steps {LONGER} {common.command(job)}"
-    return [
-        ("to train under the plan", f"hotloop run --plan {plan} {common.command(job)}"),
-        ("to look longer whether it trains the same", longer),
-    ]
+    found = command_words.to_apply(job, common.short(end.plan))
+    return [(f"to {what}", line) for what, line in found]
 
 
 def show(record: Study, job: ScriptJob, end: End) -> None:
@@ -65,8 +51,8 @@ def show(record: Study, job: ScriptJob, end: End) -> None:
         left.insert(0, ("plan", common.short(end.plan)))
     if end.note:
         left.insert(0, ("note", end.note))
-    left.append(("report", common.short(end.report)))
-    show_search(Console(), job.shown, end.rows, left, commands(job, end))
+    last = f"{end.result}, the report: {common.short(end.report)}"
+    show_search(Console(), job.shown, end.rows, left, commands(job, end), last)
 
 
 def summary(record: Study, end: End) -> dict[str, object]:
@@ -95,6 +81,7 @@ def summary(record: Study, end: End) -> dict[str, object]:
         "paths": {
             "study": str(end.study),
             "report": str(end.report),
+            "markdown": str(end.report.with_name(reporting.MARKDOWN)),
             "plan": str(end.plan.absolute()) if end.plan else None,
         },
     }

@@ -25,9 +25,9 @@ LABEL = 13
 
 
 def show_search(
-    console: Console, name: str, found: SearchRows, left: Facts, commands: Facts
+    console: Console, name: str, found: SearchRows, left: Facts, commands: Facts, last: str = ""
 ) -> None:
-    """`left`: what was written, and where; the last of it is the report."""
+    """`left`: what was written, and where. `last`: one line that is seen when all else is not."""
     _heading(console, name, found.headline, "bold green" if found.won else "bold yellow")
     if found.phases:
         _phases(console, found.phases)
@@ -39,6 +39,9 @@ def show_search(
     _line(console, Text())
     _facts(console, left)
     _commands(console, commands)
+    if last:
+        _line(console, Text())
+        _line(console, Text(f"  {harmless(last)}", style="bold"))
 
 
 def show_outlook(console: Console, name: str, found: OutlookRows, commands: Facts = ()) -> None:

@@ -1,0 +1,114 @@
+"""Every trial of a study, with what it came to and what shows that it did, as plain rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hotloop import units
+from hotloop.figures import step_times
+from hotloop.levers.base import Receipt
+from hotloop.report.plan_words import plan_words
+from hotloop.report.trial_rows import TIMED, Telling, TrialRow, peak
+from hotloop.study import Study
+from hotloop.trial.terminal import harmless
+from hotloop.trial.trial import State, Trial
+
+STATES = {
+    State.COMPLETE: "complete",
+    State.OUT_OF_MEMORY: "out of memory",
+    State.CRASHED: "crashed",
+    State.TIMED_OUT: "timed out",
+    State.INTERRUPTED: "interrupted",
+    State.NOT_APPLIED: "took no effect",
+    State.NOTHING_MEASURED: "nothing measured",
+}
+PURPOSES = {"": "timed", "look": "looked into"}
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Seconds of a step in this process: nine tenths of the steps lie between low and high."""
+
+    mean: float
+    low: float
+    high: float
+    steps: int
+
+
+@dataclass(frozen=True)
+class TrialDetail:
+    number: int
+    words: str
+    purpose: str
+    state: str
+    failed: bool
+    step: Spread | None
+    """None where its speed was not the point, or was not measured."""
+    ratio: str
+    """Against the job as it is."""
+    outcome: str
+    reason: str
+    seconds: float
+    memory: int | None
+    receipts: tuple[tuple[str, str], ...]
+    """Optimisation, and the evidence that it took effect; or why it did not."""
+    log: str
+    """A file, relative to the study. Empty where none was kept."""
+    printed: str
+    """The end of it. Empty where it is not at hand, or the script printed nothing."""
+
+
+def rows(study: Study, logs: Mapping[str, str]) -> tuple[TrialDetail, ...]:
+    """`logs`: the end of what scripts printed, by the name that a trial knows it under."""
+    telling = Telling(study.found.options.objective if study.found else "speed")
+    return tuple(_detail(trial, telling.tell(trial), logs) for trial in study.trials)
+
+
+def receipt_words(receipt: Receipt) -> str:
+    if not receipt.applied:
+        return f"did not take effect: {receipt.reason}"
+    evidence = (f"{name.replace('_', ' ')} {value}" for name, value in receipt.evidence.items())
+    return ", ".join(evidence) or "took effect"
+
+
+def _detail(trial: Trial, told: TrialRow, logs: Mapping[str, str]) -> TrialDetail:
+    return TrialDetail(
+        number=trial.number,
+        words=told.words if _is_of_search(trial) else plan_words(trial.plan),
+        purpose=PURPOSES.get(trial.purpose, trial.purpose),
+        state=STATES[trial.state],
+        failed=trial.state is not State.COMPLETE,
+        step=_spread(trial),
+        ratio=told.ratio,
+        outcome=told.outcome,
+        reason=_reason(trial, told),
+        seconds=trial.seconds,
+        memory=peak(trial.measurement.memory) if trial.measurement else None,
+        receipts=tuple((one.lever, receipt_words(one)) for one in trial.receipts),
+        log=trial.log,
+        printed=harmless(logs.get(trial.log, "")),
+    )
+
+
+def _is_of_search(trial: Trial) -> bool:
+    return bool(trial.purpose) and trial.deep is None
+
+
+def _spread(trial: Trial) -> Spread | None:
+    timed = trial.purpose in ("", *TIMED) and trial.state is State.COMPLETE
+    found = step_times(trial.measurement) if timed and trial.measurement else None
+    if found is None:
+        return None
+    return Spread(found.step.mean, found.p05, found.step.p95, found.step.count)
+
+
+def _reason(trial: Trial, told: TrialRow) -> str:
+    if trial.state is not State.COMPLETE:
+        hung = f" It was at {trial.hung_at}." if trial.hung_at else ""
+        return trial.reason + hung
+    return told.reason
+
+
+def interval_words(spread: Spread) -> str:
+    return f"{units.seconds(spread.low)} to {units.seconds(spread.high)}"

@@ -1,0 +1,153 @@
+"""What a study comes to: one sentence and a few figures that go with it, as plain rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hotloop import units
+from hotloop.figures import figures
+from hotloop.report import equivalence_rows, search_rows
+from hotloop.report.search_figures import Pace, SearchFigures, search_figures
+from hotloop.report.sides import Side
+from hotloop.report.trial_rows import peak
+from hotloop.report.waterfall_rows import Gain, gain
+from hotloop.study import Found, Study
+from hotloop.trial.trial import State
+
+
+@dataclass(frozen=True)
+class Headline:
+    big: str
+    """A few words or a figure: "1.82× faster"."""
+    sentence: str
+    tone: str
+    """"good", "plain" or "bad"."""
+    gain: Gain | None = None
+
+
+@dataclass(frozen=True)
+class KeyFigure:
+    label: str
+    value: str
+    before: str = ""
+    """What it was without the plan."""
+    note: str = ""
+
+
+def headline(study: Study, sides: tuple[Side, ...]) -> Headline:
+    if study.command == "verify":
+        return _verified(study)
+    if not sides and study.trials and study.trials[0].state is not State.COMPLETE:
+        return Headline("The job itself failed", study.trials[0].reason, "bad")
+    if study.found is not None:
+        return _searched(study, study.found)
+    return _profiled(study, sides)
+
+
+def key_figures(study: Study, sides: tuple[Side, ...]) -> tuple[KeyFigure, ...]:
+    if study.found is not None and study.command == "optimize":
+        return _of_search(search_figures(study))
+    return _of_profile(study, sides)
+
+
+def _searched(study: Study, found: Found) -> Headline:
+    told = search_rows.rows(study).headline
+    if found.plan is None:
+        return _without_plan(study, found)
+    shown = gain(found.proof.comparison) if found.proof else None
+    if shown is None:
+        return Headline("A plan was found", told, "good")
+    better = "less memory" if found.options.objective == "memory" else "faster"
+    # The figure stands above the sentence, and need not stand in it again.
+    rest = told.partition("], ")[2] if "], " in told else told
+    return Headline(f"{shown.ratio:.2f}× {better}", _capital(rest), "good", shown)
+
+
+def _without_plan(study: Study, found: Found) -> Headline:
+    if not found.verdict:
+        runs = len(study.trials)
+        told = f"{runs} run{'' if runs == 1 else 's'} so far. hotloop optimize --resume goes on."
+        return Headline("The search is not finished", told, "plain")
+    crashed = [trial for trial in study.trials if trial.state is not State.COMPLETE]
+    screened = [trial for trial in study.trials if trial.purpose == "screen"]
+    all_failed = bool(screened) and all(trial in crashed for trial in screened)
+    big = "Everything that was tried failed" if all_failed else "No plan is handed out"
+    return Headline(big, found.verdict, "bad" if all_failed else "plain")
+
+
+def _verified(study: Study) -> Headline:
+    found = study.found.equivalence if study.found else None
+    same = found is not None and found.same
+    sentence = equivalence_rows.verdict(found)
+    if found is not None and found.reasons:
+        sentence = f"{_capital(found.reasons[0])}."
+    big = "The same training" if same else "Not shown to be the same training"
+    return Headline(big, sentence, "good" if same else "bad")
+
+
+def _profiled(study: Study, sides: tuple[Side, ...]) -> Headline:
+    measurement = sides[0].trial.measurement if sides else None
+    found = figures(measurement) if measurement else None
+    if found is None:
+        return Headline("Nothing was measured", "No step of the script was seen.", "bad")
+    verdict = study.diagnosis.verdict if study.diagnosis else "It was timed, and not looked into."
+    return Headline(f"{units.seconds(found.step.mean)} a step", verdict, "plain")
+
+
+def _of_search(found: SearchFigures) -> tuple[KeyFigure, ...]:
+    before, after = found.before, found.after
+    kept = [
+        _change("a step", before, after, lambda pace: units.seconds(pace.step_seconds)),
+        _change("an epoch", before, after, _epoch),
+        _change("peak memory", before, after, _memory),
+        KeyFigure("the search took", units.seconds(found.seconds), note=f"{found.runs} runs"),
+    ]
+    if found.payback is not None:
+        steps = f"{units.count(found.payback.steps)} steps"
+        note = f"{units.seconds(found.payback.seconds)} under the plan"
+        kept.append(KeyFigure("paid back after", steps, note=note))
+    return tuple(one for one in kept if one is not None)
+
+
+def _change(
+    label: str, before: Pace | None, after: Pace | None, words: Callable[[Pace], str]
+) -> KeyFigure | None:
+    """None where it was not measured: nothing is said then."""
+    then = words(before) if before else ""
+    now = words(after) if after else ""
+    return KeyFigure(label, now or then, then if now else "") if now or then else None
+
+
+def _epoch(pace: Pace) -> str:
+    return "" if pace.epoch_seconds is None else units.seconds(pace.epoch_seconds)
+
+
+def _memory(pace: Pace) -> str:
+    return "" if pace.memory is None else units.size(pace.memory)
+
+
+def _of_profile(study: Study, sides: tuple[Side, ...]) -> tuple[KeyFigure, ...]:
+    measurement = sides[0].trial.measurement if sides else None
+    found = figures(measurement) if measurement else None
+    if measurement is None or found is None:
+        return ()
+    rate, held = found.samples_per_second, peak(measurement.memory)
+    epoch = found.epoch_seconds
+    busy = study.diagnosis.numbers.mfu_measured if study.diagnosis else None
+    texts = [
+        ("throughput", "" if rate is None else f"{units.rate(rate)} samples/s", ""),
+        ("an epoch", "" if epoch is None else units.seconds(epoch), ""),
+        ("the slowest of 20 steps", units.seconds(found.step.p95), "95th percentile"),
+        ("peak memory", "" if held is None else units.size(held), ""),
+        (
+            "of the machine's peak",
+            "" if busy is None else units.percent(busy),
+            "in matrix products",
+        ),
+    ]
+    return tuple(KeyFigure(label, value, note=note) for label, value, note in texts if value)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

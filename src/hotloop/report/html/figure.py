@@ -1,0 +1,55 @@
+"""A figure of the report: drawn for wide and for narrow pages, with its data as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+WIDE, NARROW = 860.0, 335.0
+"""A drawing's width in pixels. Text keeps its size, so a phone gets a drawing of its own."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A cell that is sorted by its value, however it is written."""
+
+    text: str
+    value: float | None
+
+
+Cell = str | Number
+
+
+@dataclass(frozen=True)
+class DataTable:
+    head: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    def is_number(self, column: int) -> bool:
+        return any(isinstance(row[column], Number) for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Figure:
+    key: str
+    """Its name in the page, and of the files that it is saved as."""
+    title: str
+    wide: Markup
+    narrow: Markup
+    table: DataTable
+    note: str = ""
+    legend: tuple[tuple[str, str], ...] = ()
+    """The class that gives it its colour, and what it means."""
+
+
+def drawn(
+    key: str,
+    title: str,
+    draw: Callable[[float], Markup],
+    table: DataTable,
+    note: str = "",
+    legend: tuple[tuple[str, str], ...] = (),
+) -> Figure:
+    return Figure(key, title, draw(WIDE), draw(NARROW), table, note, legend)

@@ -1,0 +1,110 @@
+"""The sections that are tables: every run, what was refused, and what an epoch costs."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from hotloop import units
+from hotloop.report.energy_rows import Cost, Prices
+from hotloop.report.every_trial import TrialDetail, interval_words
+from hotloop.report.html.blocks import Block, Logged, Said, Section, Tabled
+from hotloop.report.html.figure import Cell, DataTable, Number
+from hotloop.report.html.strips import spread
+from hotloop.report.page import Page
+
+RUNS = ("run", "what", "state", "a step", "ratio", "took", "memory")
+ABOUT_RUNS = (
+    "Each run is a fresh process. The line shows between which times nine in ten of its steps lie, "
+    "and the dot their mean: one process alone says little of the next."
+)
+GPU_ALONE = (
+    "Energy is that of the GPU alone, by its own counter. CO₂ is an estimate, and prices are what "
+    "was given on the command line."
+)
+
+
+def runs_section(page: Page) -> Section:
+    if not page.trials:
+        return Section("runs", "Every run", ())
+    longest = max((one.step.high for one in page.trials if one.step), default=0.0)
+    table = Tabled(
+        key="runs",
+        caption="Every run",
+        table=DataTable(RUNS, tuple(_run(one) for one in page.trials)),
+        drawings=tuple(_drawing(one, longest) for one in page.trials),
+        drawn_head="nine in ten steps",
+        links=tuple(f"run-{one.number}" for one in page.trials),
+        failed=frozenset(at for at, one in enumerate(page.trials) if one.failed),
+    )
+    return Section("runs", "Every run", (Said(ABOUT_RUNS), table, Logged(page.trials)))
+
+
+def refused_section(page: Page) -> Section:
+    tried = [one for one in page.refused if one.tried]
+    not_tried = [one for one in page.refused if not one.tried]
+    blocks: list[Block] = []
+    if tried:
+        rows: list[tuple[Cell, ...]] = [
+            (one.lever, one.reason, Number(units.seconds(one.cost) if one.cost else "–", one.cost))
+            for one in tried
+        ]
+        head = ("optimisation", "why not", "trying took")
+        blocks.append(Tabled("refused", "Tried and refused", DataTable(head, tuple(rows))))
+    if not_tried:
+        left = tuple((one.lever, one.reason) for one in not_tried)
+        blocks.append(Tabled("untried", "Not tried", DataTable(("optimisation", "why not"), left)))
+    return Section("refused", "What was refused", tuple(blocks))
+
+
+def cost_section(page: Page) -> Section:
+    if not page.costs:
+        return Section("costs", "What an epoch costs", ())
+    head = ("", *(one.label for one in page.costs))
+    rows: list[tuple[Cell, ...]] = [
+        (label, *cells)
+        for label, cells in _cost_rows(page.costs, page.prices)
+        if any(cell.value is not None for cell in cells)
+    ]
+    table = Tabled("costs", "What an epoch costs", DataTable(head, tuple(rows)))
+    return Section("costs", "What an epoch costs", (table, Said(GPU_ALONE)))
+
+
+def _drawing(one: TrialDetail, longest: float) -> tuple[Markup, str] | None:
+    return (spread(one.step, longest), interval_words(one.step)) if one.step else None
+
+
+def _run(one: TrialDetail) -> tuple[Cell, ...]:
+    step = one.step
+    ending = f"{one.state}, {one.outcome}" if one.outcome and not one.failed else one.state
+    return (
+        Number(str(one.number), one.number),
+        one.words,
+        ending,
+        Number(units.seconds(step.mean) if step else "–", step.mean if step else None),
+        Number(one.ratio or "–", float(one.ratio.rstrip("×")) if one.ratio else None),
+        Number(units.seconds(one.seconds), one.seconds),
+        Number("–" if one.memory is None else units.size(one.memory), one.memory),
+    )
+
+
+def _cost_rows(costs: tuple[Cost, ...], prices: Prices) -> list[tuple[str, tuple[Number, ...]]]:
+    money = f" {prices.currency}" if prices.currency else ""
+
+    def row(label: str, form: str, name: str) -> tuple[str, tuple[Number, ...]]:
+        values = [getattr(one, name) for one in costs]
+        cells = (Number("–" if v is None else form.format(v), v) for v in values)
+        return label, tuple(cells)
+
+    seconds = (
+        Number("–" if one.epoch_seconds is None else units.seconds(one.epoch_seconds), s)
+        for one, s in ((one, one.epoch_seconds) for one in costs)
+    )
+    return [
+        ("an epoch", tuple(seconds)),
+        row("power", "{:.0f} W", "watts"),
+        row("energy of a step", "{:.3g} J", "joules_step"),
+        row("energy of an epoch", "{:.3g} kWh", "kwh_epoch"),
+        row("CO₂ of an epoch, about", "{:.3g} g", "co2_epoch"),
+        row("the machine, for an epoch", f"{{:.4g}}{money}", "machine_epoch"),
+        row("electricity, for an epoch", f"{{:.4g}}{money}", "electricity_epoch"),
+    ]

@@ -1,0 +1,90 @@
+"""A study's report, made and written: what `hotloop report` does, and every search at its end."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hotloop import studies
+from hotloop.errors import StudyNotWritable, StudyUnreadable
+from hotloop.report.energy_rows import Prices
+from hotloop.report.html import render
+from hotloop.report.markdown import markdown
+from hotloop.report.page import Page, page
+from hotloop.study import Study
+
+HTML, MARKDOWN = "report.html", "report.md"
+
+
+def page_of(
+    record: Study, folder: Path, prices: Prices | None = None, plan_file: str = "hotloop.json"
+) -> Page:
+    """`folder`: where the study lies, and what its trials printed."""
+    with _contradictions_told(f"The study in {folder}"), _no_collection():
+        return page(record, studies.printed(record, folder), prices, plan_file)
+
+
+def html(made: Page) -> str:
+    with _contradictions_told(f"The study of {made.name}"):
+        return render.render(made)
+
+
+@contextmanager
+def _contradictions_told(what: str) -> Iterator[None]:
+    """Columns of different lengths, times beyond all numbers: no run of ours leaves such."""
+    try:
+        yield
+    except (ValueError, ArithmeticError, LookupError) as error:
+        raise StudyUnreadable(
+            f"{what} contradicts itself: {error}.", "It may have been edited by hand."
+        ) from None
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Python would look through all samples of a large study again and again, for garbage."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def leave(record: Study, folder: Path, plan_file: str = "hotloop.json") -> tuple[Path, Page]:
+    """Both reports, in the study. Returns where the page is."""
+    made = page_of(record, folder, plan_file=plan_file)
+    write(folder / MARKDOWN, markdown(made))
+    path = folder / HTML
+    write(path, html(made))
+    return path, made
+
+
+def write_figures(made: Page, folder: Path) -> list[Path]:
+    """Each figure as a file of its own."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _not_written(folder, error) from None
+    paths = []
+    for figure in render.figures(made):
+        paths.append(folder / f"{figure.key}.svg")
+        write(paths[-1], render.standalone(figure))
+    return paths
+
+
+def write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise _not_written(path, error) from None
+
+
+def _not_written(path: Path, error: OSError) -> StudyNotWritable:
+    return StudyNotWritable(
+        f"{path} cannot be written: {error.strerror}.",
+        "Free some space, or name another place. The study is kept: hotloop report makes it again.",
+    )
