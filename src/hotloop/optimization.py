@@ -18,16 +18,19 @@ from hotloop.measurement import Measurement
 from hotloop.plan import Plan
 from hotloop.roof import Roof
 from hotloop.search.climb import BudgetSpent, Candidate, climb
-from hotloop.search.proof import Proof, prove
+from hotloop.search.interactions import combined
+from hotloop.search.proof import prove
 from hotloop.study import Found, Options, Study
 from hotloop.trial.launch import Launcher
 from hotloop.trial.trial import State, Trial
-from hotloop.workshop.examine import Examiner, steps_for
+from hotloop.workshop import rescuing
+from hotloop.workshop.examine import Examiner
+from hotloop.workshop.footing import Footing, NoPlan
 from hotloop.workshop.measured import measured
 from hotloop.workshop.outlook import kept_back, outlook
 from hotloop.workshop.promising import promising
 from hotloop.workshop.refusals import refusals
-from hotloop.workshop.soak import soak
+from hotloop.workshop.rescuing import Rescued
 from hotloop.workshop.watching import Audience
 from hotloop.workshop.workshop import Granted, Workshop, score_of
 
@@ -65,10 +68,6 @@ def optimize(
     return _Optimization(workshop, options, audience, roof).run(dry_run)
 
 
-class _NoPlan(Exception):
-    """Nothing is handed out. Says why, in a sentence."""
-
-
 class _Optimization:
     def __init__(
         self, workshop: Workshop, options: Options, audience: Audience, roof: RoofOf
@@ -77,33 +76,47 @@ class _Optimization:
         self._workshop = workshop
         self._options = options
         self._audience = audience
+        self._footing = Footing(workshop, options)
+        self._examiner: Examiner | None = None
         self._excluded: dict[str, str] = {}
         """Optimisations that change the training, and how."""
 
     def run(self, dry_run: bool) -> Study:
-        baseline, measurement, figures = self._measure_the_job()
-        inspection = self._diagnose(baseline, measurement, figures)
-        candidates = self._choose_candidates(measurement, figures, baseline, inspection)
-        if dry_run:
-            return self._workshop.record
-        examiner = Examiner(self._workshop, measurement, steps_for(figures.step.p50, baseline))
+        baseline = self._run_the_job()
+        starves = baseline.state is State.OUT_OF_MEMORY and self._options.objective == "memory"
+        if starves and dry_run:
+            return self._say_what_could_make_it_run(baseline)
         try:
-            plan = self._best_that_trains_the_same(baseline, figures, candidates, examiner)
-            proof = self._prove(plan)
-            self._examine_what_is_left(proof.plan, plan, examiner)
-            self._soak(proof.plan)
-            self._hand_out(proof, baseline)
-        except _NoPlan as reason:
+            if starves:
+                baseline = self._make_it_run(baseline)
+            self._search(baseline, dry_run)
+        except NoPlan as reason:
             self._conclude(str(reason))
         except BudgetSpent:
             self._conclude(
                 "The time granted was over before anything was proven. "
                 "--resume with a larger --budget goes on."
             )
-        examiner.close()
+        if self._examiner is not None:
+            self._examiner.close()
         return self._workshop.record
 
-    def _measure_the_job(self) -> tuple[Trial, Measurement, Figures]:
+    def _search(self, baseline: Trial, dry_run: bool) -> None:
+        measurement, figures = measured(baseline, self._workshop.job, self._workshop.folder)
+        self._workshop.measure_by(figures)
+        inspection = self._diagnose(baseline, measurement, figures)
+        candidates = self._choose_candidates(measurement, figures, baseline, inspection)
+        if dry_run:
+            return
+        self._examiner = examiner = self._footing.examiner(measurement, figures, baseline)
+        self._footing.settle(examiner)
+        best = self._best_that_trains_the_same(baseline, figures, candidates, examiner)
+        plan = self._prove(best)
+        self._examine_what_is_left(plan, best, examiner)
+        self._soak(plan)
+        self._hand_out(plan, baseline)
+
+    def _run_the_job(self) -> Trial:
         trial = self._workshop.baseline()
         budget = self._workshop.budget
         if trial.state is State.TIMED_OUT and budget is not None and trial.seconds >= budget:
@@ -111,9 +124,18 @@ class _Optimization:
                 f"The job could not even be measured as it is within {budget:g} seconds.",
                 "Grant more with --budget, or fewer steps with --steps.",
             )
-        measurement, figures = measured(trial, self._workshop.job, self._workshop.folder)
-        self._workshop.measure_by(figures)
-        return trial, measurement, figures
+        return trial
+
+    def _say_what_could_make_it_run(self, starved: Trial) -> Study:
+        candidates = rescuing.candidates(self._options, starved)
+        self._note(candidates=candidates)
+        self._audience.planned(self._workshop.record, outlook(candidates, starved.seconds))
+        return self._workshop.record
+
+    def _make_it_run(self, starved: Trial) -> Trial:
+        """The trial of the least costly plan that runs: what the search stands on from here on."""
+        self._footing = rescued = Rescued(self._workshop, self._options)
+        return rescued.make_it_run(starved)
 
     def _diagnose(
         self, baseline: Trial, measurement: Measurement, figures: Figures
@@ -123,7 +145,7 @@ class _Optimization:
         budget = workshop.budget
         if not self._options.look or (budget and budget < LOOK_FROM * baseline.seconds):
             return None
-        looked = workshop.looked()
+        looked = workshop.looked(self._footing.plan)
         if looked.inspection is None:
             return None
         roof = self._roof(measurement)
@@ -141,7 +163,13 @@ class _Optimization:
         hardware = self._workshop.record.machine
         diagnosis = self._workshop.record.diagnosis
         candidates, refused = promising(
-            measurement, figures, hardware.cores, self._options, diagnosis, inspection, hardware
+            measurement,
+            figures,
+            hardware.cores,
+            self._footing.options,
+            diagnosis,
+            inspection,
+            hardware,
         )
         self._note(candidates=candidates, refused=refused)
         self._audience.planned(self._workshop.record, outlook(candidates, baseline.seconds))
@@ -156,16 +184,16 @@ class _Optimization:
     ) -> Plan:
         """Searches again without what changes the training, until nothing does."""
         workshop = self._workshop
-        start = score_of(baseline, self._options.objective).value or figures.step.mean
+        start = score_of(baseline, self._footing.options.objective).value or figures.step.mean
         patience = PATIENCE * baseline.seconds
         while True:
             left = [one for one in candidates if one.lever not in self._excluded]
             workshop.keep_back(kept_back(workshop.budget, baseline.seconds))
-            found = climb(start, left, workshop, patience)
+            found = climb(start, left, workshop, patience, self._footing.plan)
             workshop.keep_back(0.0)
             self._note(climb=found)
-            if found.plan.is_empty:
-                raise _NoPlan(self._nothing())
+            if found.plan == self._footing.plan:
+                return self._footing.instead(self._nothing())
             equivalence = examiner.examine(found.plan)
             self._note(equivalence=equivalence)
             if equivalence.same:
@@ -176,52 +204,61 @@ class _Optimization:
 
     def _exclude(self, plan: Plan, whole: Equivalence, examiner: Examiner) -> None:
         """Whatever differs by itself; if only their combination does, the last one found."""
-        alone = {one.lever: Plan((one,)) for one in plan.levers}
+        needed = self._footing.plan
+        added = [one for one in plan.levers if one not in needed.levers]
+        alone = {one.lever: combined(needed, (one,)) for one in added}
         if len(alone) > 1:
             judged = {lever: examiner.examine(single) for lever, single in alone.items()}
             self._excluded |= {
                 lever: each.reasons[0] for lever, each in judged.items() if not each.same
             }
         if not self._excluded.keys() & alone.keys():
-            self._excluded[plan.levers[-1].lever] = whole.reasons[0]
+            self._excluded[added[-1].lever] = whole.reasons[0]
 
-    def _prove(self, plan: Plan) -> Proof:
-        proof = prove(plan, self._workshop)
+    def _prove(self, plan: Plan) -> Plan:
+        """What is left of it without passengers."""
+        if plan == self._footing.plan:
+            return plan
+        proof = prove(plan, self._workshop, self._footing.plan)
         self._note(proof=proof)
-        if not proof.comparison.faster:
-            reason = proof.comparison.reason
-            raise _NoPlan(f"{self._nothing()} The best plan found did not hold: {reason}.")
-        return proof
+        if proof.comparison.faster:
+            return proof.plan
+        reason = proof.comparison.reason
+        return self._footing.instead(
+            f"{self._nothing()} The best plan found did not hold: {reason}."
+        )
 
     def _examine_what_is_left(self, plan: Plan, examined: Plan, examiner: Examiner) -> None:
         """Without its passengers it is a plan that nobody has looked at."""
-        if plan == examined:
+        if plan == examined and plan != self._footing.plan:
             return
-        equivalence = examiner.examine(plan)
+        equivalence = self._footing.examined(plan, examiner)
         self._note(equivalence=equivalence)
-        if not equivalence.same:
-            raise _NoPlan(f"No plan is handed out: {equivalence.reasons[0]}.")
+        if equivalence is not None and not equivalence.same:
+            raise NoPlan(f"No plan is handed out: {equivalence.reasons[0]}.")
 
     def _soak(self, plan: Plan) -> None:
-        soaked = soak(plan, self._workshop.soaked, self._workshop.folder)
+        soaked = self._footing.soaked(plan)
         self._note(soaked=soaked)
         if not soaked.passed:
-            raise _NoPlan(f"No plan is handed out: it is faster, but {soaked.reason}.")
+            good = self._footing.good
+            raise NoPlan(f"No plan is handed out: it {good}, but {soaked.reason}.")
 
-    def _hand_out(self, proof: Proof, baseline: Trial) -> None:
+    def _hand_out(self, plan: Plan, baseline: Trial) -> None:
         software = baseline.measurement.software if baseline.measurement else None
+        verdict = self._footing.verdict(plan)
         plan = replace(
-            proof.plan,
+            plan,
             script=self._workshop.job.source_digest(),
             torch=software.torch if software else "",
             gpu=software.device if software else "",
+            at_once=self._footing.at_once,
         )
         self._note(plan=plan)
-        better = "faster" if self._options.objective == "speed" else "less memory"
-        self._conclude(f"{proof.comparison.ratio:.2f}× {better}, and the same training.")
+        self._conclude(verdict)
 
     def _nothing(self) -> str:
-        climbed = self._found.climb
+        climbed = self._footing.found.climb
         tried = (
             {lever for one in climbed.tried for lever in one.lever.split("+")} if climbed else ()
         )
@@ -231,14 +268,8 @@ class _Optimization:
         return f"Nothing was found that makes this job {goal}: {count} tried."
 
     def _conclude(self, verdict: str) -> None:
-        trials = self._workshop.record.trials
-        self._note(verdict=verdict, refused=refusals(self._found, self._excluded, trials))
-
-    @property
-    def _found(self) -> Found:
-        found = self._workshop.record.found
-        assert found is not None
-        return found
+        found, trials = self._footing.found, self._workshop.record.trials
+        self._note(verdict=verdict, refused=refusals(found, self._excluded, trials))
 
     def _note(self, **changes: object) -> None:
-        self._workshop.note(replace(self._found, **changes))  # type: ignore[arg-type]
+        self._footing.note(**changes)

@@ -18,6 +18,7 @@ from hotloop.plan import Plan
 from hotloop.roof import Roof
 from hotloop.search.climb import Candidate, Climb
 from hotloop.search.proof import Proof
+from hotloop.search.rescue import Rescue
 from hotloop.trial.trial import Trial
 
 VERSION = 1
@@ -74,6 +75,8 @@ class Found:
     options: Options
     candidates: tuple[Candidate, ...] = ()
     refused: tuple[Refused, ...] = ()
+    rescue: Rescue | None = None
+    """Of a job that runs out of memory as it is."""
     climb: Climb | None = None
     proof: Proof | None = None
     equivalence: Equivalence | None = None

@@ -90,8 +90,10 @@ def test_what_it_is_compared_with_is_run_once_for_all_plans(examiner: Any) -> No
     one, launcher = examiner()
     one.examine(Plan((FUSED,)))
     before = len(launcher.orders)
-    one.examine(Plan((FUSED,)))
+    one.examine(Plan((FUSED, LeverSetting("chunked_loss", {}))))
     assert launcher.purposes[before:] == ["candidate"]
+    one.examine(Plan((FUSED,)))  # each plan once
+    assert len(launcher.orders) == before + 1
 
 
 def test_what_claims_the_same_arithmetic_is_held_to_it_without_the_rest(examiner: Any) -> None:

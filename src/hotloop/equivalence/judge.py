@@ -39,6 +39,8 @@ class Equivalence:
     """What was not."""
     closeness: float | None = None
     """The largest difference in the arithmetic, in units of what would still pass: below 1."""
+    against: str = ""
+    """What it was compared with. Empty: the job as it is, on its own batches."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Smaller batches than the script's own, on which a job that runs out of memory can be looked at."""
+"""Smaller batches than a script's own, on which a job can be looked at that runs out of memory."""
 
 from __future__ import annotations
 

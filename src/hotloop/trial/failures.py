@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from itertools import accumulate
 
 from hotloop.errors import (
@@ -52,23 +53,21 @@ def error_for(trial: Trial, job: ScriptJob, printed: str) -> HotloopError | None
                 detail=trial.hung_at.strip() or _tail(printed),
             )
         case State.OUT_OF_MEMORY:
-            return _out_of_memory(trial, printed)
+            return _out_of_memory(trial, job, printed)
         case _:
             return _crash(trial, job, printed)
 
 
-def _out_of_memory(trial: Trial, printed: str) -> HotloopError:
+def _out_of_memory(trial: Trial, job: ScriptJob, printed: str) -> HotloopError:
+    detail = traceback_in(printed)
+    command = shlex.join(["hotloop", "optimize", "--objective", "memory", *job.words])
+    fitting = f"`{command}` looks for what makes it fit."
+    another = "Otherwise try a smaller batch, and look with nvidia-smi who else holds memory."
     if trial.failure is not None and trial.failure.is_device_memory:
-        return DeviceOutOfMemory(
-            trial.reason,
-            "Try a smaller batch, and look with nvidia-smi whether another process holds memory.",
-            detail=traceback_in(printed),
-        )
-    return HostOutOfMemory(
-        trial.reason,
-        "Try fewer loader workers or a smaller batch.",
-        detail=traceback_in(printed),
-    )
+        return DeviceOutOfMemory(trial.reason, f"{fitting} {another}", detail=detail)
+    on_gpu = trial.measurement is not None and trial.measurement.software.device != "cpu"
+    fewer = "Try fewer loader workers or a smaller batch."
+    return HostOutOfMemory(trial.reason, fewer if on_gpu else f"{fitting} {fewer}", detail=detail)
 
 
 def _crash(trial: Trial, job: ScriptJob, printed: str) -> HotloopError:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from hotloop.equivalence.judge import Equivalence, Witnesses, factor_for, judge, together
 from hotloop.levers.base import Effect
 from hotloop.levers.registry import LEVERS
 from hotloop.measurement import Measurement
-from hotloop.plan import Plan
+from hotloop.plan import LeverSetting, Plan
 from hotloop.timeline import steps as steps_of
 from hotloop.trial.spec import Exam
-from hotloop.trial.trial import Trial
+from hotloop.trial.trial import State, Trial
 from hotloop.workshop.workshop import Workshop
 
 STEPS = 60
@@ -33,17 +33,41 @@ class Examiner:
     workshop: Workshop
     baseline: Measurement
     steps: int
+    start: Plan = field(default_factory=Plan)
+    """What plans are compared with: the job as it is, unless that does not run."""
+    divisor: int = 1
+    """Batches so many times smaller, on which the job as it is runs."""
+    tight: bool = False
+    """The job has no memory to spare: it is a job that runs out of it."""
 
     def examine(self, plan: Plan) -> Equivalence:
         """What claims the same arithmetic is held to it by itself, without what rounds coarser."""
-        exact = Plan(tuple(one for one in plan.levers if _mantissa(one.lever) is None))
+        known = repr(plan.levers)
+        if known not in self._equivalences:
+            self._equivalences[known] = self._examined(plan)
+        return self._equivalences[known]
+
+    def _examined(self, plan: Plan) -> Equivalence:
+        exact = Plan(tuple(one for one in plan.levers if self._is_exact(one)))
         parts = []
-        if not exact.is_empty:
+        if exact.levers != self.start.levers:
             parts.append(self._judged(exact, self.own_bits))
         if exact != plan:
             coarsest = min(_mantissa(one.lever) or self.own_bits for one in plan.levers)
             parts.append(self._judged(plan, min(coarsest, self.own_bits)))
-        return together(parts)
+        return self._said(together(parts))
+
+    def is_able(self) -> bool:
+        """Whether what plans are compared with can be examined itself, and with noise."""
+        if self.reference.state is not State.COMPLETE:
+            return False
+        self.baseline = self.reference.measurement or self.baseline
+        return self._yardstick(self.own_bits).state is State.COMPLETE
+
+    def beginning(self) -> Trial:
+        """The job as it is, as far as it comes before it runs out of memory."""
+        exam = replace(self._exam(), forced=())
+        return self.workshop.examined(Plan(), exam, "beginning")
 
     def close(self) -> None:
         """Weights are large, and have served their purpose."""
@@ -56,7 +80,11 @@ class Examiner:
 
     @cached_property
     def reference(self) -> Trial:
-        return self.workshop.examined(Plan(), self._exam(is_reference=True), "reference")
+        return self._run(self.start, self._exam(is_reference=True), "reference")
+
+    @cached_property
+    def _equivalences(self) -> dict[str, Equivalence]:
+        return {}
 
     @cached_property
     def _yardsticks(self) -> dict[int, Trial]:
@@ -65,8 +93,7 @@ class Examiner:
     @cached_property
     def _reseeded(self) -> tuple[Trial, ...]:
         return tuple(
-            self.workshop.examined(Plan(), self._exam(seed=seed), f"reseeded {seed}")
-            for seed in SEEDS
+            self._run(self.start, self._exam(seed=seed), f"reseeded {seed}") for seed in SEEDS
         )
 
     @cached_property
@@ -82,16 +109,31 @@ class Examiner:
     def _judged(self, plan: Plan, bits: int) -> Equivalence:
         witnesses = Witnesses(self.reference, self._yardstick(bits), self._reseeded)
         draws = self.reference.evidence.draws if self.reference.evidence else False
-        candidate = self.workshop.examined(plan, self._exam(eager_random=draws), "candidate")
+        candidate = self._run(plan, self._exam(eager_random=draws), "candidate")
         regroups = any(LEVERS[one.lever].regroups for one in plan.levers)
         return judge(candidate, witnesses, factor_for(bits), regroups)
 
     def _yardstick(self, bits: int) -> Trial:
         if bits not in self._yardsticks:
             exam = self._exam(noise_bits=bits)
-            trial = self.workshop.examined(Plan(), exam, f"yardstick {bits}")
-            self._yardsticks[bits] = trial
+            self._yardsticks[bits] = self._run(self.start, exam, f"yardstick {bits}")
         return self._yardsticks[bits]
+
+    def _run(self, plan: Plan, exam: Exam, purpose: str) -> Trial:
+        smaller = f" on 1/{self.divisor} batches" if self.divisor > 1 else ""
+        return self.workshop.examined(plan, exam, purpose + smaller, self.divisor)
+
+    def _is_exact(self, chosen: LeverSetting) -> bool:
+        """What both sides have is no difference between them."""
+        return _mantissa(chosen.lever) is None or chosen in self.start.levers
+
+    def _said(self, found: Equivalence) -> Equivalence:
+        """With what it was compared, where that is not the job as it is."""
+        if self.divisor > 1:
+            return replace(found, against=f"the job as it is on batches of 1/{self.divisor}")
+        if not self.start.is_empty:
+            return replace(found, against=" + ".join(one.lever for one in self.start.levers))
+        return found
 
     def _exam(
         self,
@@ -110,6 +152,9 @@ class Examiner:
             noise_bits=noise_bits,
             eager_random=eager_random,
             seed=seed,
+            at_once=self.tight,
+            # Noise in every operation takes memory, which smaller batches leave.
+            spare=self.tight and self.divisor == 1,
         )
 
 

@@ -43,7 +43,7 @@ def promising(
     refused: list[Refused] = []
     for name, lever in LEVERS.items():
         effect, why = lever.effect_on(seen)
-        reason = _out_of_bounds(name, effect, options, why)
+        reason = out_of_bounds(name, effect, options, why)
         expected = lever.expected(seen)
         settings = () if reason or expected.reason else tuple(lever.settings(seen))
         reason = reason or expected.reason
@@ -81,7 +81,7 @@ def _hopeless(name: str, expected: Expectation, diagnosis: Diagnosis | None) -> 
     return ""
 
 
-def _out_of_bounds(name: str, effect: Effect, options: Options, why: str = "") -> str:
+def out_of_bounds(name: str, effect: Effect, options: Options, why: str = "") -> str:
     """Why the user does not want it; empty when they do."""
     if options.only and name not in options.only:
         return "it is not among --only"

@@ -25,32 +25,34 @@ PURPOSE = "soak"
 SHORT = "the last, short batch"
 SECOND = "a second epoch"
 EVALUATION = "evaluation"
-THERE = "a checkpoint of the plain job loaded under the plan"
-BACK = "a checkpoint of the plan loaded in the plain job"
+PLAIN = "the plain job"
+THERE = f"a checkpoint of {PLAIN} loaded under the plan"
+BACK = f"a checkpoint of the plan loaded in {PLAIN}"
 CUT = "shortened epochs, which the plain job does not bear"
 
 Run = Callable[[Plan, Soak, str], Trial]
 """Runs one trial: under this plan, with this to meet, for this purpose."""
 
 
-def soak(plan: Plan, run: Run, folder: Path) -> Soaked:
-    """`folder`: the study's own, where states lie for as long as it takes.
+def soak(plan: Plan, run: Run, folder: Path, start: Plan | None = None) -> Soaked:
+    """`folder`: the study's own, where states lie for as long as it takes. `start`: what stands for
+    the plain job where that does not run.
 
     They stay when it is interrupted: what goes on later goes on from them.
     """
     states = folder / "soak-plain.pt", folder / "soak-planned.pt"
-    soaked = _soak(plan, run, *map(str, states))
+    soaked = _soak(plan, start or Plan(), run, *map(str, states))
     for state in states:
         state.unlink(missing_ok=True)
     return soaked
 
 
-def _soak(plan: Plan, run: Run, plain_state: str, planned_state: str) -> Soaked:
+def _soak(plan: Plan, start: Plan, run: Run, plain_state: str, planned_state: str) -> Soaked:
     order = Soak(BATCHES, PASSES, load="", save=plain_state)
-    plain = run(Plan(), order, PURPOSE)
+    plain = run(start, order, PURPOSE)
     if plain.state not in (State.COMPLETE, State.INTERRUPTED):
         order = replace(order, batches=0)
-        plain = run(Plan(), order, PURPOSE)
+        plain = run(start, order, PURPOSE)
     if plain.state is not State.COMPLETE:
         return Soaked(False, f"the plain job does not bear a soak: {_clause(plain.reason)}")
     before = _seen(plain)
@@ -60,9 +62,9 @@ def _soak(plan: Plan, run: Run, plain_state: str, planned_state: str) -> Soaked:
     after = _seen(planned)
     back = SoakSeen()
     if after.saved and not reason:
-        last = run(Plan(), replace(order, load=planned_state, save=""), PURPOSE)
+        last = run(start, replace(order, load=planned_state, save=""), PURPOSE)
         reason, back = _why_not_back(last, planned), _seen(last)
-    met, not_met = _met(after, back)
+    met, not_met = _met(after, back, start)
     if not order.batches:
         not_met += (CUT,)
     if before.problem:
@@ -97,14 +99,18 @@ def _why_not_back(last: Trial, planned: Trial) -> str:
     return ""
 
 
-def _met(planned: SoakSeen, back: SoakSeen) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _met(
+    planned: SoakSeen, back: SoakSeen, start: Plan
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What the plan came through, and what the script was not seen to have."""
+    whose = " + ".join(one.lever for one in start.levers)
+    plain = f"the job with {whose}" if whose else PLAIN
     all_of_it = {
         SHORT: planned.short_batch,
         SECOND: planned.passes >= PASSES,
         EVALUATION: planned.evaluation,
-        THERE: planned.loaded,
-        BACK: back.loaded,
+        THERE.replace(PLAIN, plain): planned.loaded,
+        BACK.replace(PLAIN, plain): back.loaded,
     }
     met = tuple(what for what, was in all_of_it.items() if was)
     return met, tuple(what for what in all_of_it if what not in met)

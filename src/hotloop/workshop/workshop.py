@@ -18,6 +18,7 @@ from hotloop.job import ScriptJob
 from hotloop.plan import Plan
 from hotloop.roof import Roof
 from hotloop.search.climb import BudgetSpent, Score
+from hotloop.search.rescue import PURPOSE as RESCUE
 from hotloop.study import Found, Study
 from hotloop.trial.launch import Launcher, Order
 from hotloop.trial.spec import Exam, Look, Soak, StopRule
@@ -66,6 +67,7 @@ class Workshop:
         self._objective = record.found.options.objective if record.found else "speed"
         self._stop = first_look(granted.steps)
         self._kept_back = 0.0
+        self._at_once = False
         self._screened: dict[str, Score] = {}
 
     @property
@@ -82,6 +84,10 @@ class Workshop:
         steps = self._granted.steps or steps_for(baseline.step.p50)
         self._stop = StopRule(steps=steps, max_seconds=MOST_SECONDS)
 
+    def without_memory(self) -> None:
+        """From here on plans act from the first call on, and of those that run the fastest wins."""
+        self._at_once, self._objective = True, "speed"
+
     def keep_back(self, seconds: float) -> None:
         """What of the budget is left for later."""
         self._kept_back = seconds
@@ -94,31 +100,37 @@ class Workshop:
         return self.run(Plan(), BASELINE, self._stop)
 
     def measure(self, plan: Plan, purpose: str, give_up_above: float | None = None) -> Score:
-        """A plan that was screened before need not be again."""
+        """A plan that was screened before, or tried to make the job run, need not be again."""
         key = repr(plan.levers)
         if purpose == "screen" and key in self._screened:
             return self._screened[key]
         is_speed = self._objective == "speed"
         stop = replace(self._stop, give_up_above=give_up_above if is_speed else None)
         score = score_of(self.run(plan, purpose, stop), self._objective)
-        if purpose == "screen":
+        if purpose in ("screen", RESCUE):
             self._screened[key] = score
         return score
 
-    def looked(self) -> Trial:
-        return self.run(Plan(), LOOK, self._stop, look=Look())
+    def timed(self, plan: Plan, purpose: str, divisor: int) -> Figures | None:
+        """On batches so many times smaller. None: it was not measured to the end."""
+        trial = self.run(plan, purpose, self._stop, divisor=divisor)
+        is_whole = trial.state is State.COMPLETE and trial.measurement is not None
+        return figures(trial.measurement) if is_whole and trial.measurement else None
+
+    def looked(self, plan: Plan) -> Trial:
+        return self.run(plan, LOOK, self._stop, look=Look())
 
     def diagnosed(self, diagnosis: Diagnosis, roof: Roof | None) -> None:
         self.record = replace(self.record, diagnosis=diagnosis, roof=roof)
         self._save()
 
-    def soaked(self, plan: Plan, soak: Soak, purpose: str) -> Trial:
-        return self.run(plan, purpose, self._stop, soak=soak)
+    def soaked(self, plan: Plan, soak: Soak, purpose: str, divisor: int = 1) -> Trial:
+        return self.run(plan, purpose, self._stop, soak=soak, divisor=divisor)
 
-    def examined(self, plan: Plan, exam: Exam, purpose: str) -> Trial:
+    def examined(self, plan: Plan, exam: Exam, purpose: str, divisor: int = 1) -> Trial:
         # The examination ends by itself. This is for a job in which it sees no steps.
         stop = StopRule(warm_up=0, steps=3 * exam.steps)
-        return self.run(plan, purpose, stop, exam=exam)
+        return self.run(plan, purpose, stop, exam=exam, divisor=divisor)
 
     def run(
         self,
@@ -128,10 +140,11 @@ class Workshop:
         exam: Exam | None = None,
         soak: Soak | None = None,
         look: Look | None = None,
+        divisor: int = 1,
     ) -> Trial:
         trial = self._replayed(plan, purpose, exam)
         if trial is None:
-            trial = self._launched(plan, purpose, stop, exam, soak, look)
+            trial = self._launched(plan, purpose, stop, exam, soak, look, divisor)
         if trial.state is State.INTERRUPTED:
             raise KeyboardInterrupt
         self.record = self.record.with_trial(trial)
@@ -174,6 +187,7 @@ class Workshop:
         exam: Exam | None,
         soak: Soak | None,
         look: Look | None,
+        divisor: int,
     ) -> Trial:
         limit = self._limit()
         if self.record.trials and self._left() < self.record.trials[0].seconds:
@@ -183,7 +197,9 @@ class Workshop:
         number = len(self.record.trials) + 1
         folder = self._free_folder(number)
         self._audience.began(number, purpose, plan)
-        order = Order(number, self.job, plan, stop, limit, folder, purpose, exam, soak, look)
+        acting = replace(plan, at_once=plan.at_once or self._at_once)
+        watched = (purpose, exam, soak, look)
+        order = Order(number, self.job, acting, stop, limit, folder, *watched, divisor=divisor)
         return self._launcher.launch(order, self._audience.glimpsed)
 
     def _limit(self) -> float:
@@ -221,7 +237,10 @@ def steps_for(seconds_a_step: float) -> int:
 
 def score_of(trial: Trial, objective: str) -> Score:
     if trial.state is not State.COMPLETE or trial.measurement is None:
-        return Score(None, trial.reason, applied=trial.state is not State.NOT_APPLIED)
+        applied = trial.state is not State.NOT_APPLIED
+        idle = () if applied else tuple(one.lever for one in trial.receipts if not one.applied)
+        starved = trial.state is State.OUT_OF_MEMORY
+        return Score(None, trial.reason, applied, idle, starved)
     if objective == "memory":
         memory = trial.measurement.memory
         peak = memory.device_peak_allocated or memory.host_peak
