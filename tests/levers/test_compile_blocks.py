@@ -171,6 +171,33 @@ def test_what_captures_nothing_has_no_receipt(torch: Any, jobs: Any, stacks: Any
     assert lever.receipt().reason == "torch.compile captured no graph"
 
 
+@pytest.mark.gpu
+def test_on_a_gpu(torch: Any, jobs: Any, stacks: Any) -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+
+    def train(*levers: Any) -> list[float]:
+        from tests.levers.jobs import under
+
+        torch.manual_seed(0)
+        model, kept = stacks.Stack(6).cuda(), []
+        x, y = (one.cuda() for one in jobs.batch(32))
+        with under(*levers), torch.autocast("cuda", torch.bfloat16):
+            for _ in range(jobs.STEPS):
+                model.zero_grad()
+                loss = jobs.plain_loss(model, x, y)
+                loss.backward()
+                with torch.no_grad():
+                    for weight in model.parameters():
+                        weight -= 0.01 * weight.grad
+                kept.append(loss.item())
+        return kept
+
+    lever = CompileBlocks()
+    assert train(lever) == pytest.approx(train(), rel=0.05)
+    assert lever.receipt().evidence["graphs"] == 1
+
+
 def test_what_it_could_win(torch: Any) -> None:
     from tests.levers.jobs import seen
 

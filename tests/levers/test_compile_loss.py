@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import itertools
 import random
 from collections.abc import Callable, Iterator
@@ -338,6 +339,44 @@ def test_what_captures_nothing_has_no_receipt(
     with torch._dynamo.config.patch(disable=True):
         torch.nn.functional.cross_entropy(*classes(torch))
     assert lever.receipt().reason == "torch.compile captured no graph"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("mode", [None, "default", "reduce-overhead"])
+def test_on_a_gpu_beside_a_compiled_model(mode: str | None, torch: Any, jobs: Any) -> None:
+    """In bfloat16, with a vocabulary, and in a script that holds on to its losses."""
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    functional = torch.nn.functional
+    model = torch.nn.Sequential(torch.nn.Embedding(512, 64), torch.nn.Linear(64, 20_000)).cuda()
+    x = torch.randint(512, (4096,), device="cuda")
+    y = torch.randint(20_000, (4096,), device="cuda")
+
+    def train(*levers: Any) -> tuple[list[float], int]:
+        from tests.levers.jobs import under
+
+        learner, kept = copy.deepcopy(model), []
+        optimizer = torch.optim.SGD(learner.parameters(), lr=0.1)
+        with under(*levers):
+            for _ in range(8):
+                torch.cuda.reset_peak_memory_stats()
+                with torch.autocast("cuda", torch.bfloat16):
+                    loss = functional.cross_entropy(learner(x), y)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                kept.append(loss)
+        return [loss.item() for loss in kept], torch.cuda.max_memory_allocated()
+
+    whole = [Compile(mode)] if mode else []
+    plain, before = train()
+    lever = CompileLoss()
+    losses, after = train(*whole, lever)
+    assert losses == pytest.approx(plain, rel=1e-2)
+    assert lever.receipt().evidence["runs"] == 7
+    assert all(one.receipt().applied for one in whole)
+    if not mode:
+        assert after < before
 
 
 def looked(torch: Any, *losses: LossSeen, moved: float = 1e9) -> Any:
