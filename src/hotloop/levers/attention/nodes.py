@@ -28,11 +28,19 @@ def is_node(value: Any) -> bool:
 def name_of(node: Any) -> str:
     """Of the function or method it calls, as torch names it; empty for anything else."""
     if node.op == "call_method":
-        return str(node.target)
+        return _without_dunders(str(node.target))
     if node.op != "call_function":
         return ""
     module = getattr(node.target, "__module__", None) or "torch"
     return node.target.__name__ if module.split(".")[0] in KNOWN else ""
+
+
+def _without_dunders(method: str) -> str:
+    """As Python's operator module has it: torch 2.11 captures a == b as a.__eq__(b)."""
+    if not (method.startswith("__") and method.endswith("__")):
+        return method
+    name = method[2:-2]
+    return f"{name}_" if name in ("and", "or", "not") else name
 
 
 def given(node: Any, index: int, name: str, default: Any = None) -> Any:
