@@ -27,10 +27,11 @@ from hotloop.workshop import rescuing
 from hotloop.workshop.examine import Examiner
 from hotloop.workshop.footing import Footing, NoPlan
 from hotloop.workshop.measured import measured
-from hotloop.workshop.outlook import kept_back, outlook
+from hotloop.workshop.outlook import AFTER_THE_CLIMB, outlook
 from hotloop.workshop.promising import promising
 from hotloop.workshop.refusals import refusals
 from hotloop.workshop.rescuing import Rescued
+from hotloop.workshop.resizing import BATCH, resize
 from hotloop.workshop.watching import Audience
 from hotloop.workshop.workshop import Granted, Workshop, score_of
 
@@ -109,8 +110,10 @@ class _Optimization:
         if dry_run:
             return
         self._examiner = examiner = self._footing.examiner(measurement, figures, baseline)
+        examiner.changing = frozenset(one.lever for one in candidates if one.changes_training)
         self._footing.settle(examiner)
         best = self._best_that_trains_the_same(baseline, figures, candidates, examiner)
+        best = self._resize(best, baseline, candidates, examiner)
         plan = self._prove(best)
         self._examine_what_is_left(plan, best, examiner)
         self._soak(plan)
@@ -186,14 +189,16 @@ class _Optimization:
         workshop = self._workshop
         start = score_of(baseline, self._footing.options.objective).value or figures.step.mean
         patience = PATIENCE * baseline.seconds
+        is_resized = any(one.lever == BATCH for one in candidates)
         while True:
-            left = [one for one in candidates if one.lever not in self._excluded]
-            workshop.keep_back(kept_back(workshop.budget, baseline.seconds))
+            out = {*self._excluded, BATCH}
+            left = [one for one in candidates if one.lever not in out]
+            workshop.keep_back(AFTER_THE_CLIMB)
             found = climb(start, left, workshop, patience, self._footing.plan)
-            workshop.keep_back(0.0)
+            workshop.keep_back(0)
             self._note(climb=found)
             if found.plan == self._footing.plan:
-                return self._footing.instead(self._nothing())
+                return found.plan if is_resized else self._footing.instead(self._nothing())
             equivalence = examiner.examine(found.plan)
             self._note(equivalence=equivalence)
             if equivalence.same:
@@ -201,6 +206,19 @@ class _Optimization:
             self._exclude(found.plan, equivalence, examiner)
             # What was spent until here was not spent in vain, and does not count against the rest.
             patience = workshop.spent + PATIENCE * baseline.seconds
+
+    def _resize(
+        self, plan: Plan, baseline: Trial, candidates: tuple[Candidate, ...], examiner: Examiner
+    ) -> Plan:
+        """Last of all, on what makes the job fast: another batch, where the user allows it."""
+        if not any(one.lever == BATCH for one in candidates):
+            return plan
+        curve, resized = resize(plan, baseline, self._workshop)
+        self._note(sizes=curve)
+        if resized == self._footing.plan:
+            return self._footing.instead(self._nothing())
+        self._note(equivalence=examiner.examine(resized))
+        return resized
 
     def _exclude(self, plan: Plan, whole: Equivalence, examiner: Examiner) -> None:
         """Whatever differs by itself; if only their combination does, the last one found."""

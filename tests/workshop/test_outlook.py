@@ -18,6 +18,10 @@ def test_every_setting_is_run_at_the_least() -> None:
 
 
 def test_what_comes_after_the_climb_is_kept_back_but_never_all() -> None:
-    assert kept_back(None, 10.0) == 0.0
-    assert 100.0 < kept_back(3600.0, 10.0) < 300.0
-    assert kept_back(60.0, 10.0) < 60.0
+    assert kept_back(3600.0, 20, [10.0]) == 200.0
+    assert kept_back(60.0, 20, [10.0]) < 60.0
+    assert kept_back(3600.0, 0, [10.0]) == kept_back(3600.0, 20, []) == 0.0
+
+
+def test_runs_that_take_longer_are_reckoned_with() -> None:
+    assert kept_back(3600.0, 20, [10.0, 30.0]) == 400.0

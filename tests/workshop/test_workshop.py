@@ -152,10 +152,10 @@ class TestBudget:
     def test_is_kept_back_in_part(self, tmp_path: Path) -> None:
         here, _ = shop(tmp_path, *[took(5.0)] * 3, granted=self.BUDGET)
         here.baseline()
-        here.keep_back(12.0)
+        here.keep_back(3)
         with pytest.raises(BudgetSpent):
             here.run(plan_of("bf16"), "screen", STOP)
-        here.keep_back(0.0)
+        here.keep_back(0)
         here.run(plan_of("bf16"), "proof", STOP)
 
     def test_always_does_for_a_first_try(self, tmp_path: Path) -> None:

@@ -6,7 +6,14 @@ import shutil
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from hotloop.equivalence.judge import Equivalence, Witnesses, factor_for, judge, together
+from hotloop.equivalence.judge import (
+    Equivalence,
+    Witnesses,
+    factor_for,
+    judge,
+    nothing_to_compare,
+    together,
+)
 from hotloop.levers.base import Effect
 from hotloop.levers.registry import LEVERS
 from hotloop.measurement import Measurement
@@ -39,13 +46,19 @@ class Examiner:
     """Batches so many times smaller, on which the job as it is runs."""
     tight: bool = False
     """The job has no memory to spare: it is a job that runs out of it."""
+    changing: frozenset[str] = frozenset()
+    """Optimisations that change the training by their own account, as the user allows."""
 
     def examine(self, plan: Plan) -> Equivalence:
         """What claims the same arithmetic is held to it by itself, without what rounds coarser."""
+        changed = tuple(one.lever for one in plan.levers if one.lever in self.changing)
+        plan = Plan(tuple(one for one in plan.levers if one.lever not in self.changing))
+        if changed and plan.levers == self.start.levers:
+            return nothing_to_compare(changed)
         known = repr(plan.levers)
         if known not in self._equivalences:
             self._equivalences[known] = self._examined(plan)
-        return self._equivalences[known]
+        return replace(self._equivalences[known], changed=changed)
 
     def _examined(self, plan: Plan) -> Equivalence:
         exact = Plan(tuple(one for one in plan.levers if self._is_exact(one)))

@@ -59,7 +59,10 @@ class Footing:
         proof = self.found.proof
         assert proof is not None
         better = "faster" if self.options.objective == "speed" else "less memory"
-        return f"{proof.comparison.ratio:.2f}× {better}, and the same training."
+        equivalence = self.found.equivalence
+        changed = ", ".join(equivalence.changed) if equivalence else ""
+        training = f"another training: {changed}" if changed else "the same training"
+        return f"{proof.comparison.ratio:.2f}× {better}, and {training}."
 
     def note(self, **changes: object) -> None:
         self._workshop.note(replace(self.found, **changes))  # type: ignore[arg-type]

@@ -28,7 +28,14 @@ def outlook(candidates: Sequence[Candidate], seconds: float) -> Outlook:
     return Outlook((least, most), (least * seconds, most * seconds))
 
 
-def kept_back(budget: float | None, seconds: float) -> float:
-    """Of the budget, for what comes after the climb; but the climb is not to starve."""
-    needed = (TO_PROVE + TO_EXAMINE + TO_SOAK) * seconds
-    return min(needed, MOST_KEPT_BACK * (budget or 0.0))
+AFTER_THE_CLIMB = TO_PROVE + TO_EXAMINE + TO_SOAK
+"""Runs for which time is kept back, so that what was found can be shown."""
+
+
+def kept_back(budget: float, runs: int, taken: Sequence[float]) -> float:
+    """Of the budget, for so many more runs; but what comes before them is not to starve.
+
+    By what runs took on average so far: those of a plan that compiles take longer than the first.
+    """
+    usual = sum(taken) / len(taken) if taken else 0.0
+    return min(runs * usual, MOST_KEPT_BACK * budget)

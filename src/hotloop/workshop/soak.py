@@ -99,9 +99,7 @@ def _why_not_back(last: Trial, planned: Trial) -> str:
     return ""
 
 
-def _met(
-    planned: SoakSeen, back: SoakSeen, start: Plan
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _met(planned: SoakSeen, back: SoakSeen, start: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What the plan came through, and what the script was not seen to have."""
     whose = " + ".join(one.lever for one in start.levers)
     plain = f"the job with {whose}" if whose else PLAIN

@@ -23,6 +23,7 @@ from hotloop.study import Found, Study
 from hotloop.trial.launch import Launcher, Order
 from hotloop.trial.spec import Exam, Look, Soak, StopRule
 from hotloop.trial.trial import State, Trial
+from hotloop.workshop.outlook import kept_back
 from hotloop.workshop.watching import Audience
 
 BASELINE = "baseline"
@@ -66,7 +67,7 @@ class Workshop:
         self._earlier = [trial for trial in earlier if trial.state is not State.INTERRUPTED]
         self._objective = record.found.options.objective if record.found else "speed"
         self._stop = first_look(granted.steps)
-        self._kept_back = 0.0
+        self._kept_back = 0
         self._at_once = False
         self._screened: dict[str, Score] = {}
 
@@ -88,9 +89,9 @@ class Workshop:
         """From here on plans act from the first call on, and of those that run the fastest wins."""
         self._at_once, self._objective = True, "speed"
 
-    def keep_back(self, seconds: float) -> None:
-        """What of the budget is left for later."""
-        self._kept_back = seconds
+    def keep_back(self, runs: int) -> None:
+        """For how many runs, later, some of the budget is left."""
+        self._kept_back = runs
 
     def note(self, found: Found) -> None:
         self.record = replace(self.record, found=found)
@@ -105,7 +106,10 @@ class Workshop:
         if purpose == "screen" and key in self._screened:
             return self._screened[key]
         is_speed = self._objective == "speed"
-        stop = replace(self._stop, give_up_above=give_up_above if is_speed else None)
+        # A step on more samples takes longer, and may be the better one.
+        resized = any(one.lever == "batch_size" for one in plan.levers)
+        limit = give_up_above if is_speed and not resized else None
+        stop = replace(self._stop, give_up_above=limit)
         score = score_of(self.run(plan, purpose, stop), self._objective)
         if purpose in ("screen", RESCUE):
             self._screened[key] = score
@@ -208,7 +212,8 @@ class Workshop:
     def _left(self) -> float:
         if self.budget is None:
             return math.inf
-        return self.budget - self._kept_back - self.spent
+        taken = [trial.seconds for trial in self.record.trials]
+        return self.budget - kept_back(self.budget, self._kept_back, taken) - sum(taken)
 
     def _forget_reference(self, exam: Exam) -> None:
         """One that was killed; and whatever was compared with the one that is gone."""
@@ -246,4 +251,6 @@ def score_of(trial: Trial, objective: str) -> Score:
         peak = memory.device_peak_allocated or memory.host_peak
         return Score(float(peak)) if peak else Score(None, "Its memory is not known.")
     found = figures(trial.measurement)
-    return Score(found.step.mean) if found else Score(None, "Too few steps were seen.")
+    if found is None:
+        return Score(None, "Too few steps were seen.")
+    return Score(found.step.mean / trial.own_batches)
