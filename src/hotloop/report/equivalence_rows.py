@@ -16,6 +16,9 @@ def verdict(found: Equivalence | None) -> str:
 def facts(found: Equivalence) -> list[tuple[str, str]]:
     """Label and text. Labels may repeat."""
     rows = [("differs", reason) for reason in found.reasons]
+    rows += [("differs", f"{lever} changes the training, as allowed") for lever in found.changed]
+    if found.changed and not found.steps:
+        return rows
     rows.append(("looked at", f"{found.steps} steps, {_forced(found.forced)}"))
     rows += [("compared", sentence) for sentence in found.compared]
     if found.closeness is not None:

@@ -23,6 +23,7 @@ class Pace:
     """How a plan runs: means over the processes that were timed under it."""
 
     step_seconds: float
+    """For as many samples as a step of the job as it is has."""
     epoch_seconds: float | None
     memory: int | None
     """Peak bytes, on the GPU where there is one."""
@@ -99,7 +100,7 @@ def _timed(trial: Trial) -> _Timed | None:
     if found is None:
         return None
     pace = Pace(
-        found.step.mean,
+        found.step.mean / trial.own_batches,
         found.epoch_seconds,
         peak(trial.measurement.memory),
         found.one_off_seconds + sum(receipt.once_seconds for receipt in trial.receipts),

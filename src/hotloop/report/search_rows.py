@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hotloop import units
+from hotloop.equivalence.judge import Equivalence
 from hotloop.figures import PhaseShare
 from hotloop.plan import LeverSetting
 from hotloop.report import equivalence_rows
@@ -12,6 +13,7 @@ from hotloop.report.plan_words import NOTHING, setting_words
 from hotloop.report.profile_rows import NAMES
 from hotloop.report.search_figures import Pace, Rung, SearchFigures, search_figures
 from hotloop.report.trial_rows import Telling, TrialRow
+from hotloop.search.batch_sizes import Curve, SizePoint
 from hotloop.search.compare import Comparison
 from hotloop.study import Found, Options, Refused, Soaked, Study
 from hotloop.timeline import Phase
@@ -71,6 +73,7 @@ def rows(study: Study) -> SearchRows:
         tried=() if won else _tried(study, found.options.objective),
         facts=(
             *((("limited by", study.diagnosis.verdict),) if study.diagnosis else ()),
+            *_sizes(found.sizes),
             *_refused(found),
             *(equivalence_rows.facts(found.equivalence) if found.equivalence else ()),
             *_soaked(found.soaked),
@@ -86,10 +89,17 @@ def _headline(found: Found, figures: SearchFigures) -> str:
     if found.proof is not None:
         better = "less memory" if found.options.objective == "memory" else "faster"
         claims.append(f"{_interval(found.proof.comparison, better)}")
-    if found.equivalence is not None and found.equivalence.same:
-        claims.append(f"indistinguishable training over {found.equivalence.steps} steps")
+    claims += _training(found.equivalence)
     changes = _changes(figures.before, figures.after, found.options.objective)
     return ": ".join(part for part in (", ".join(claims), ", ".join(changes)) if part)
+
+
+def _training(found: Equivalence | None) -> list[str]:
+    if found is None or not found.same:
+        return []
+    if not found.changed:
+        return [f"indistinguishable training over {found.steps} steps"]
+    return [f"another training, by {' and '.join(found.changed)}"]
 
 
 def _changes(before: Pace | None, after: Pace | None, objective: str) -> list[str]:
@@ -184,6 +194,23 @@ def _refused(found: Found) -> list[tuple[str, str]]:
 def _refusal(one: Refused) -> str:
     cost = f" (trying it took {units.seconds(one.cost)})" if one.cost else ""
     return f"{one.lever}: {one.reason}{cost}"
+
+
+def _sizes(curve: Curve | None) -> list[tuple[str, str]]:
+    """Every size that was run, and what it came to."""
+    if curve is None:
+        return []
+    begins = curve.plateau.size if curve.plateau else None
+    facts = [("batch sizes", _size(point, point.size == begins)) for point in curve.points]
+    return facts if len(facts) > 1 else []
+
+
+def _size(point: SizePoint, begins: bool) -> str:
+    if point.rate is None:
+        return f"{point.size}: {point.reason}"
+    memory = f", {units.size(point.memory)}" if point.memory else ""
+    mark = ", where the plateau begins" if begins else ""
+    return f"{point.size}: {units.rate(point.rate)} samples/s{memory}{mark}"
 
 
 def _soaked(soaked: Soaked | None) -> list[tuple[str, str]]:

@@ -115,13 +115,14 @@ class Telling:
 
 
 def value_of(trial: Trial, objective: str) -> float | None:
-    """What is to become small: seconds a step, or bytes. None when it was not measured."""
+    """What is to become small: seconds a step, for as many samples as the job's own step has, or
+    bytes. None when it was not measured."""
     if trial.state is not State.COMPLETE or trial.measurement is None:
         return None
     if objective == "memory":
         return peak(trial.measurement.memory)
     found = step_times(trial.measurement)
-    return found.step.mean if found else None
+    return found.step.mean / trial.own_batches if found else None
 
 
 def value_words(value: float, objective: str) -> str:

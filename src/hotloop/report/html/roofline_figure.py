@@ -86,15 +86,18 @@ class _Drawing:
                 shapes.append(svg.line(x, before, x, y, class_="moved"))
             css = "place best" if index else "place"
             dot = svg.circle(x, y, 6, class_=css)
-            on_right = x < self._width * 0.6
-            label = svg.text(
-                x + (12 if on_right else -12),
-                y + 4,
-                f"{place.label} {rate(place.flops)}",
-                class_="name" if on_right else "name end",
-            )
+            label = self._label(f"{place.label} {rate(place.flops)}", x, y)
             shapes.append(svg.mark(_tip(place, self._found), dot, label))
         return shapes
+
+    def _label(self, words: str, x: float, y: float) -> Markup:
+        """Beside its dot where there is room, otherwise above it."""
+        wide = svg.room(words) + 12
+        if x + wide <= self._width:
+            return svg.text(x + 12, y + 4, words, class_="name")
+        if x - wide >= LEFT:
+            return svg.text(x - 12, y + 4, words, class_="name end")
+        return svg.text(self._width - RIGHT, y - 12, words, class_="name end")
 
 
 def rate(flops: float) -> str:

@@ -17,10 +17,8 @@ ABOUT_RUNS = (
     "Each run is a fresh process. The line shows between which times nine in ten of its steps lie, "
     "and the dot their mean: one process alone says little of the next."
 )
-GPU_ALONE = (
-    "Energy is that of the GPU alone, by its own counter. CO₂ is an estimate, and prices are what "
-    "was given on the command line."
-)
+GPU_ALONE = "Energy is that of the GPU alone, by its own counter. CO₂ is an estimate."
+GIVEN = "Prices are what was given on the command line."
 
 
 def runs_section(page: Page) -> Section:
@@ -66,7 +64,8 @@ def cost_section(page: Page) -> Section:
         if any(cell.value is not None for cell in cells)
     ]
     table = Tabled("costs", "What an epoch costs", DataTable(head, tuple(rows)))
-    return Section("costs", "What an epoch costs", (table, Said(GPU_ALONE)))
+    drawn = any(one.joules_step is not None for one in page.costs)
+    return Section("costs", "What an epoch costs", (table, Said(GPU_ALONE if drawn else GIVEN)))
 
 
 def _drawing(one: TrialDetail, longest: float) -> tuple[Markup, str] | None:

@@ -106,7 +106,8 @@ def _memory(page: Page) -> Section:
 
 
 def _training(page: Page) -> Section:
-    return Section("training", "The same training?", tuple(_training_blocks(page.training)))
+    title = "The same training?" if page.training.verdict else "The loss"
+    return Section("training", title, tuple(_training_blocks(page.training)))
 
 
 def _training_blocks(found: Training) -> Iterator[Block]:

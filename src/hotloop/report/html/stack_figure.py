@@ -105,7 +105,7 @@ def _row(
         tip = f"{stack.label}, {piece.name}: {words(piece.value)}, {units.percent(share)}"
         inner = [svg.rect(left, y + 24, max(right - left - 1, 0.75), BAR, class_=piece.css)]
         label = f"{share:.0%}"
-        if right - left > svg.room(label, 12) + 12:
+        if right - left > svg.room(label, 12) + 16:
             inner.append(svg.text(left + 8, y + 44, label, class_="inside"))
         shapes.append(svg.mark(tip, *inner))
     return svg.tag("g", *shapes)

@@ -77,14 +77,18 @@ def whisker(low: float, high: float, y: float, reach: float, css: str = "whisker
     return tag("g", tag("g", *strokes, class_="halo"), *strokes, class_=css)
 
 
+WIDTH = 0.64
+"""Of a letter, in its size, at the most: there is no browser to ask yet, and fonts differ."""
+
+
 def room(words: str, size: float = 13.0) -> float:
-    """About how wide a text is: there is no browser to ask yet."""
-    return 0.56 * size * len(words)
+    """About how wide a text is."""
+    return WIDTH * size * len(words)
 
 
 def fitted(words: str, width: float, size: float = 13.0) -> str:
     """Cut to the width that there is."""
-    most = max(1, int(width / (0.56 * size)))
+    most = max(1, int(width / (WIDTH * size)))
     return words if len(words) <= most else words[: most - 1] + "…"
 
 
