@@ -62,6 +62,26 @@ def test_an_interrupted_trial_is_not_recorded(tmp_path: Path) -> None:
     assert here.record.trials == ()
 
 
+def test_what_a_compiler_died_of_once_is_tried_again(tmp_path: Path) -> None:
+    died = took(3.0, state=State.CRASHED, measurement=None, signal="SIGSEGV", reason="killed")
+    here, _ = shop(tmp_path, died, took(3.0))
+    assert here.measure(plan_of("compile"), "screen").value is not None
+    assert [trial.state for trial in here.record.trials] == [State.CRASHED, State.COMPLETE]
+
+
+def test_what_dies_twice_has_failed(tmp_path: Path) -> None:
+    died = took(3.0, state=State.CRASHED, measurement=None, signal="SIGSEGV", reason="killed")
+    here, _ = shop(tmp_path, died, died)
+    assert here.measure(plan_of("compile"), "screen").value is None
+    assert len(here.record.trials) == 2
+
+
+def test_an_instruction_that_the_processor_lacks_it_lacks_again(tmp_path: Path) -> None:
+    died = took(3.0, state=State.CRASHED, measurement=None, signal="SIGILL", reason="killed")
+    here, _ = shop(tmp_path, died)
+    assert here.measure(plan_of("bf16"), "screen").value is None
+
+
 def test_a_folder_that_a_killed_trial_left_is_not_used_again(tmp_path: Path) -> None:
     here, launcher = shop(tmp_path, took(3.0))
     (tmp_path / "trial-1").mkdir()

@@ -33,6 +33,8 @@ SECONDS = 3.0
 MOST_SECONDS = 40.0
 FEWEST, LEAST, MOST = 8, 24, 500
 """Steps: of a slow job, of any other, and of a very quick one."""
+BY_CHANCE = ("SIGSEGV", "SIGBUS", "SIGABRT")
+"""A compiler or a driver dies of these now and then. What does so every time does so twice."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,10 @@ class Workshop:
         resized = any(one.lever == "batch_size" for one in plan.levers)
         limit = give_up_above if is_speed and not resized else None
         stop = replace(self._stop, give_up_above=limit)
-        score = score_of(self.run(plan, purpose, stop), self._objective)
+        trial = self.run(plan, purpose, stop)
+        if trial.signal in BY_CHANCE:
+            trial = self.run(plan, purpose, stop)
+        score = score_of(trial, self._objective)
         if purpose in ("screen", RESCUE):
             self._screened[key] = score
         return score
