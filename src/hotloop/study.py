@@ -16,6 +16,7 @@ from hotloop.job import ScriptJob
 from hotloop.machine import Machine
 from hotloop.plan import Plan
 from hotloop.roof import Roof
+from hotloop.search.batch_sizes import Curve
 from hotloop.search.climb import Candidate, Climb
 from hotloop.search.proof import Proof
 from hotloop.search.rescue import Rescue
@@ -78,6 +79,8 @@ class Found:
     rescue: Rescue | None = None
     """Of a job that runs out of memory as it is."""
     climb: Climb | None = None
+    sizes: Curve | None = None
+    """Batch sizes that were run, where the user allows another."""
     proof: Proof | None = None
     equivalence: Equivalence | None = None
     soaked: Soaked | None = None

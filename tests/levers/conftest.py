@@ -17,3 +17,11 @@ def jobs(torch: Any) -> Any:
     from tests.levers import jobs
 
     return jobs
+
+
+@pytest.fixture
+def owned(torch: Any) -> Any:
+    """Jobs that are described, whose loop is ours."""
+    from tests.runtime.owned import jobs
+
+    return jobs

@@ -16,21 +16,6 @@ CASES = 12
 MODEL = ModelSeen("Net", 9, 9, ["float32"], ["cpu"], False, False, 1)
 
 
-@pytest.fixture
-def jobs() -> Any:
-    pytest.importorskip("torch")
-    from tests.levers import jobs
-
-    return jobs
-
-
-@pytest.fixture
-def owned(jobs: Any) -> Any:
-    from tests.runtime.owned import jobs as owned
-
-    return owned
-
-
 def trained(jobs: Any, kind: Any, *levers: Microbatch, **settings: Any) -> Any:
     from hotloop.runtime.owned.loop import Loop
 

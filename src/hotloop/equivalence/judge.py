@@ -39,6 +39,8 @@ class Equivalence:
     """What was not."""
     closeness: float | None = None
     """The largest difference in the arithmetic, in units of what would still pass: below 1."""
+    changed: tuple[str, ...] = ()
+    """Optimisations that change the training by their own account, left out of the comparison."""
     against: str = ""
     """What it was compared with. Empty: the job as it is, on its own batches."""
 
@@ -120,6 +122,11 @@ def together(parts: Sequence[Equivalence]) -> Equivalence:
         not_compared=_once(said for part in parts for said in part.not_compared),
         closeness=max(distances, default=last.closeness),
     )
+
+
+def nothing_to_compare(changed: tuple[str, ...]) -> Equivalence:
+    """Of a plan that consists of what changes the training by its own account, and was allowed."""
+    return Equivalence(True, (), 0, 0, (), ("anything",), changed=changed)
 
 
 def _nothing(reason: str) -> Equivalence:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hotloop.levers.affinity import Affinity
 from hotloop.levers.allocator import Allocator
 from hotloop.levers.base import Lever
+from hotloop.levers.batch_size import BatchSize
 from hotloop.levers.bf16 import Bf16
 from hotloop.levers.cache_dataset import CacheDataset
 from hotloop.levers.channels_last import ChannelsLast
@@ -30,7 +31,8 @@ _ALL: tuple[type[Lever], ...] = (
     LoaderWorkers,
     PinMemory,
     CacheDataset,  # after the workers: those need no filling
-    Microbatch,
+    BatchSize,
+    Microbatch,  # after the batch: its passes are parts of that
     Tf32,
     Bf16,
     ChannelsLast,

@@ -70,3 +70,15 @@ class Trial:
     """What the GPU drew meanwhile. None without a GPU, or where it does not tell."""
     ran_out: bool = False
     """The script came to its own end before enough had been seen."""
+
+    @property
+    def own_batches(self) -> float:
+        """How many of the job's own batches a step takes: one, unless a plan has changed the size.
+
+        What a step took is divided by it, so that times are always for as many samples.
+        """
+        for receipt in self.receipts:
+            if receipt.lever == "batch_size" and receipt.applied:
+                before, now = (receipt.evidence[name] for name in ("samples_before", "samples"))
+                return float(now) / float(before)
+        return 1.0
