@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.levers.base import Effect, Seen
+from hotloop.levers.base import Effect, Lever, Seen
 from hotloop.levers.microbatch import Microbatch
 from hotloop.measurement import LoopSeen, ModelSeen
 
@@ -16,7 +16,7 @@ CASES = 12
 MODEL = ModelSeen("Net", 9, 9, ["float32"], ["cpu"], False, False, 1)
 
 
-def trained(jobs: Any, kind: Any, *levers: Microbatch, **settings: Any) -> Any:
+def trained(jobs: Any, kind: Any, *levers: Lever, **settings: Any) -> Any:
     from hotloop.runtime.owned.loop import Loop
 
     job = kind()
