@@ -18,7 +18,7 @@ from hotloop.measurement import Measurement
 from hotloop.plan import Plan
 from hotloop.roof import Roof
 from hotloop.search.climb import BudgetSpent, Candidate, climb
-from hotloop.search.interactions import combined
+from hotloop.search.interactions import combined, names
 from hotloop.search.proof import prove
 from hotloop.study import Found, Options, Study
 from hotloop.trial.launch import Launcher
@@ -165,15 +165,12 @@ class _Optimization:
     ) -> tuple[Candidate, ...]:
         hardware = self._workshop.record.machine
         diagnosis = self._workshop.record.diagnosis
-        candidates, refused = promising(
-            measurement,
-            figures,
-            hardware.cores,
-            self._footing.options,
-            diagnosis,
-            inspection,
-            hardware,
+        options, needed = self._footing.options, names(self._footing.plan)
+        known = promising(
+            measurement, figures, hardware.cores, options, diagnosis, inspection, hardware
         )
+        candidates = tuple(one for one in known[0] if one.lever not in needed)
+        refused = tuple(one for one in known[1] if one.lever not in needed)
         self._note(candidates=candidates, refused=refused)
         self._audience.planned(self._workshop.record, outlook(candidates, baseline.seconds))
         return candidates
@@ -188,7 +185,8 @@ class _Optimization:
         """Searches again without what changes the training, until nothing does."""
         workshop = self._workshop
         start = score_of(baseline, self._footing.options.objective).value or figures.step.mean
-        patience = PATIENCE * baseline.seconds
+        # What was spent on what comes before does not count against the climb, but the first trial.
+        patience = workshop.spent + (PATIENCE - 1) * baseline.seconds
         is_resized = any(one.lever == BATCH for one in candidates)
         while True:
             out = {*self._excluded, BATCH}

@@ -38,10 +38,11 @@ def write(record: Study, job: ScriptJob, folder: Path, wanted: Path) -> End:
     return End(rows(record), folder / "study.json", report, plan, note, made.headline.big)
 
 
-def commands(job: ScriptJob, end: End) -> list[tuple[str, str]]:
+def commands(record: Study, job: ScriptJob, end: End) -> list[tuple[str, str]]:
     if end.plan is None:
         return []
-    found = command_words.to_apply(job, common.short(end.plan))
+    rescued = record.found is not None and record.found.rescue is not None
+    found = command_words.to_apply(job, common.short(end.plan), comparable=not rescued)
     return [(f"to {what}", line) for what, line in found]
 
 
@@ -52,7 +53,7 @@ def show(record: Study, job: ScriptJob, end: End) -> None:
     if end.note:
         left.insert(0, ("note", end.note))
     last = f"{end.result}, the report: {common.short(end.report)}"
-    show_search(Console(), job.shown, end.rows, left, commands(job, end), last)
+    show_search(Console(), job.shown, end.rows, left, commands(record, job, end), last)
 
 
 def summary(record: Study, end: End) -> dict[str, object]:
@@ -75,6 +76,7 @@ def summary(record: Study, end: End) -> dict[str, object]:
         "refused": found.refused,
         "equivalence": found.equivalence,
         "soak": found.soaked,
+        "rescue": found.rescue,
         "warnings": found.warnings,
         "cost": {"runs": figures.runs, "seconds": figures.seconds},
         "payback": figures.payback,

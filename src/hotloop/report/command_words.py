@@ -30,13 +30,12 @@ def to_reproduce(study: Study) -> list[tuple[str, str]]:
     ]
 
 
-def to_apply(job: ScriptJob, plan_file: str) -> list[tuple[str, str]]:
+def to_apply(job: ScriptJob, plan_file: str, comparable: bool = True) -> list[tuple[str, str]]:
+    """`comparable`: whether the job runs without the plan, too."""
     plan, words = shlex.quote(plan_file), job_words(job)
     longer = f"hotloop verify --plan {plan} --steps {LONGER} {words}"
-    return [
-        ("train under the plan", f"hotloop run --plan {plan} {words}"),
-        ("look longer whether it trains the same", longer),
-    ]
+    look = [("look longer whether it trains the same", longer)] if comparable else []
+    return [("train under the plan", f"hotloop run --plan {plan} {words}"), *look]
 
 
 def plan_text(plan: Plan) -> str:

@@ -8,6 +8,8 @@ from hotloop.equivalence.judge import Equivalence
 def verdict(found: Equivalence | None) -> str:
     if found is None:
         return "Nothing was compared: the plan is not shown to do the same training."
+    if found.same and found.against:
+        return f"Over {found.steps} steps it trains as {found.against} does."
     if found.same:
         return f"Indistinguishable training over {found.steps} steps."
     return "Not the same training."
@@ -19,6 +21,7 @@ def facts(found: Equivalence) -> list[tuple[str, str]]:
     rows += [("differs", f"{lever} changes the training, as allowed") for lever in found.changed]
     if found.changed and not found.steps:
         return rows
+    rows += [("compared with", found.against)] if found.against else []
     rows.append(("looked at", f"{found.steps} steps, {_forced(found.forced)}"))
     rows += [("compared", sentence) for sentence in found.compared]
     if found.closeness is not None:

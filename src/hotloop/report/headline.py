@@ -38,11 +38,17 @@ class KeyFigure:
 def headline(study: Study, sides: tuple[Side, ...]) -> Headline:
     if study.command == "verify":
         return _verified(study)
-    if not sides and study.trials and study.trials[0].state is not State.COMPLETE:
+    if not sides and _has_failed(study):
         return Headline("The job itself failed", study.trials[0].reason, "bad")
     if study.found is not None:
         return _searched(study, study.found)
     return _profiled(study, sides)
+
+
+def _has_failed(study: Study) -> bool:
+    """As it is, and nobody tried to make it run."""
+    rescue = study.found.rescue if study.found else None
+    return bool(study.trials) and rescue is None and study.trials[0].state is not State.COMPLETE
 
 
 def key_figures(study: Study, sides: tuple[Side, ...]) -> tuple[KeyFigure, ...]:
@@ -55,6 +61,8 @@ def _searched(study: Study, found: Found) -> Headline:
     told = search_rows.rows(study).headline
     if found.plan is None:
         return _without_plan(study, found)
+    if found.rescue is not None:
+        return Headline("It runs", told, "good")
     shown = gain(found.proof.comparison) if found.proof else None
     if shown is None:
         return Headline("A plan was found", told, "good")

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hotloop import units
+from hotloop.levers.base import Group
+from hotloop.levers.registry import LEVERS
 from hotloop.search.climb import Candidate
 from hotloop.study import Study
+from hotloop.trial.trial import State
 
 
 @dataclass(frozen=True)
@@ -24,12 +27,25 @@ def outlook_rows(study: Study, runs: tuple[int, int], seconds: tuple[float, floa
     refused = found.refused if found else ()
     return OutlookRows(
         sentence=f"About {_between(*runs)} runs of the script, {_times(*seconds)}.",
-        worth=tuple((one.lever, _worth(one)) for one in candidates),
+        worth=tuple((one.lever, _worth(one, _objective(study))) for one in candidates),
         refused=tuple((one.lever, one.reason) for one in refused if not one.tried),
     )
 
 
-def _worth(candidate: Candidate) -> str:
+def _objective(study: Study) -> str:
+    """What candidates could win: of a job that was made to run it is time."""
+    found = study.found
+    if found is None or found.rescue is not None:
+        return "speed"
+    starved = any(trial.state is State.OUT_OF_MEMORY for trial in study.trials[:1])
+    return "to run" if starved else found.options.objective
+
+
+def _worth(candidate: Candidate, objective: str) -> str:
+    if objective == "to run":
+        return "it may make the job fit into memory"
+    if objective == "memory" and LEVERS[candidate.lever].group is Group.MEMORY:
+        return f"{units.percent(candidate.share)} of its memory, at the very most"
     if candidate.predicted is not None:
         return f"{units.percent(candidate.predicted)} of a step's time, by what was found"
     return f"{units.percent(candidate.share)} of a step's time, at the very most"

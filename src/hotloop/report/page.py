@@ -17,6 +17,7 @@ from hotloop.report import (
     loss_rows,
     machine_rows,
     memory_rows,
+    process_rows,
     profile_rows,
     proof_rows,
     roofline_rows,
@@ -141,15 +142,20 @@ def page(
         trials=every_trial.rows(study, logs or {}),
         refused=_refused(found),
         diagnosed=_diagnosed(study, both),
-        job=_job(both),
+        job=(*process_rows.facts(study), *_job(both)),
         costs=energy_rows.rows(study, both, prices),
         payback=search_figures(study).payback if study.found else None,
         machine=machine_rows.rows(study),
-        to_apply=tuple(command_words.to_apply(study.job, plan_file) if found.plan else ()),
+        to_apply=_to_apply(study, found, plan_file),
         to_reproduce=tuple(command_words.to_reproduce(study)),
         plan=command_words.plan_text(found.plan) if found.plan else "",
         prices=prices,
     )
+
+
+def _to_apply(study: Study, found: Found, plan_file: str) -> Facts:
+    comparable = found.rescue is None
+    return tuple(command_words.to_apply(study.job, plan_file, comparable) if found.plan else ())
 
 
 def _where(study: Study) -> str:

@@ -8,7 +8,7 @@ from hotloop import units
 from hotloop.equivalence.judge import Equivalence
 from hotloop.figures import PhaseShare
 from hotloop.plan import LeverSetting
-from hotloop.report import equivalence_rows
+from hotloop.report import equivalence_rows, rescue_rows
 from hotloop.report.plan_words import NOTHING, setting_words
 from hotloop.report.profile_rows import NAMES
 from hotloop.report.search_figures import Pace, Rung, SearchFigures, search_figures
@@ -72,6 +72,7 @@ def rows(study: Study) -> SearchRows:
         screened=any(SCREENED in row.step for row in ladder),
         tried=() if won else _tried(study, found.options.objective),
         facts=(
+            *(rescue_rows.facts(found.rescue) if found.rescue else ()),
             *((("limited by", study.diagnosis.verdict),) if study.diagnosis else ()),
             *_sizes(found.sizes),
             *_refused(found),
@@ -85,6 +86,8 @@ def rows(study: Study) -> SearchRows:
 
 def _headline(found: Found, figures: SearchFigures) -> str:
     """Such as "2.71× faster [2.65, 2.77], indistinguishable training over 60 steps: …"."""
+    if found.rescue is not None:
+        return rescue_rows.headline(found, figures.after)
     claims = []
     if found.proof is not None:
         better = "less memory" if found.options.objective == "memory" else "faster"
@@ -178,7 +181,7 @@ def _rung(name: str, gain: str, pace: Pace | None, longest: float) -> LadderRow:
 def _tried(study: Study, objective: str) -> tuple[TrialRow, ...]:
     telling = Telling(objective)
     told = [(trial.purpose, telling.tell(trial)) for trial in study.trials]
-    return tuple(row for purpose, row in told if purpose in ("baseline", "screen"))
+    return tuple(row for purpose, row in told if purpose in ("baseline", "rescue", "screen"))
 
 
 def _refused(found: Found) -> list[tuple[str, str]]:

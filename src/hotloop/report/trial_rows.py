@@ -13,7 +13,7 @@ from hotloop.report.plan_words import NOTHING, beyond, key, plan_words, setting_
 from hotloop.search.compare import LEAST_GAIN
 from hotloop.trial.trial import State, Trial
 
-TIMED = ("baseline", "screen", "proof")
+TIMED = ("baseline", "rescue", "screen", "proof")
 """What trials are run for whose speed means something: others are watched too closely."""
 
 _FAILED = {
@@ -60,6 +60,10 @@ class Telling:
             return NOTHING
         if purpose == "look":
             return "looked into: what limits it"
+        if purpose == "rescue":
+            return f"to make it run: {plan_words(plan)}"
+        if purpose == "cost":
+            return f"timed on smaller batches: {NOTHING if plan.is_empty else 'the plan'}"
         if purpose == "screen":
             return self._added(plan)
         if purpose == "proof":
@@ -68,6 +72,8 @@ class Telling:
         return f"soak: {what}" if purpose == "soak" else f"examined: {purpose}, {what}"
 
     def tell(self, trial: Trial) -> TrialRow:
+        if trial.purpose == "rescue":  # from here on the fastest is looked for that runs
+            self._objective = "speed"
         words = self.words(trial.purpose, trial.plan)
         value = value_of(trial, self._objective) if trial.purpose in TIMED else None
         ratio = self._baseline / value if self._baseline and value else None
@@ -110,6 +116,8 @@ class Telling:
             self._whole = max(self._whole, trial.plan, key=lambda plan: len(plan.levers))
         if trial.purpose == "baseline":
             self._baseline = self._best = value
+        if trial.purpose == "rescue" and value is not None:
+            self._best, self._best_plan = value, trial.plan
         if outcome == "kept":
             self._best, self._best_plan = value, trial.plan
 
