@@ -208,6 +208,8 @@ class Inspection:
     """Whole steps that were looked into."""
     samples: Samples = field(default_factory=Samples)
     loaders: list[LoaderLook] = field(default_factory=list)
+    alone_seconds: list[float] = field(default_factory=list)
+    """What a step took beyond loading, while the loader's workers stood still. One entry a step."""
     synchronisations: list[Synchronisation] = field(default_factory=list)
     operators: Operators | None = None
     losses: list[LossSeen] = field(default_factory=list)

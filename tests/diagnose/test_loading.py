@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hotloop.diagnose.loading import Loading, loading
@@ -40,3 +42,19 @@ def test_a_batch_is_its_items_and_putting_them_together() -> None:
 def test_a_dataset_may_hand_out_whole_batches() -> None:
     look = LoaderLook(0, [0.01, 0.01], [0.01, 0.01], [0.0, 0.0], [8, 8])
     assert loading(case(training(), Inspection(loaders=[look]))).items == pytest.approx(0.01)
+
+
+def test_what_a_step_takes_alone_is_believed_where_it_was_tried() -> None:
+    crowded = Loading(0.060, 0.030, workers=2, cores=2, threads=2, collate=0.1)
+    tried = replace(crowded, alone=0.004)
+    assert crowded.saved_without(1.0) == pytest.approx(1 - 0.015 / 0.060)
+    assert tried.saved_without(1.0) == pytest.approx(1 - 0.004 / 0.060)
+    slower = replace(crowded, alone=0.2)  # by chance: more than what was left of the step
+    assert slower.saved_without(1.0) == pytest.approx(1 - 0.030 / 0.060)
+
+
+def test_without_new_workers_the_first_batch_of_a_pass_is_still_waited_for() -> None:
+    load = Loading(0.040, 0.030, workers=2, cores=2, threads=1, collate=0.004, alone=0.003)
+    after = 0.0035 + 0.004 / 2  # both cores are busy, and in every other step nobody overlaps
+    assert load.saved_by_keeping_workers(2) == pytest.approx(1 - after / 0.040)
+    assert load.saved_by_keeping_workers(200) > load.saved_by_keeping_workers(2)

@@ -61,9 +61,12 @@ def _worker_start(case: Case, load: Loading) -> Cause | None:
     if case.loader is None or not case.loader.workers or case.loader.persistent:
         return None
     passes, spent = _starts(steady_spans(case, Kind.DATA_BEGIN))
-    saved = spent / (len(steady_steps(case)) * load.step)
+    steps = len(steady_steps(case))
+    saved = spent / (steps * load.step)
     if passes < 2 or saved * load.step < MOST_OF_IT * load.wait:
         return None
+    if load.alone is not None:  # workers that come and go also take cores from the step itself
+        saved = max(saved, load.saved_by_keeping_workers(steps / passes))
     waits = [one for one in sightings(case) if one.phase == Phase.DATA]
     evidence = (
         f"{passes} passes over the data began while it was timed",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass
 
 from hotloop.diagnose.base import Case
@@ -24,6 +25,8 @@ class Loading:
     """… of these on a core, …"""
     collate: float = 0.0
     """… and putting a batch together. All 0: not looked into."""
+    alone: float | None = None
+    """Seconds that the step's own work takes while no worker runs. None: that was not tried."""
 
     @property
     def work(self) -> float:
@@ -46,6 +49,14 @@ class Loading:
         """The share of a step that is won when so many workers load."""
         return self._won(self._overlapped(self.work, workers))
 
+    def saved_by_keeping_workers(self, steps_a_pass: float) -> float:
+        """The same when workers are not started anew for every pass.
+
+        Nobody loads its first batch while something else is computed: that is waited for.
+        """
+        first = self.work / steps_a_pass
+        return self._won(self._overlapped(self.work, self.workers) + first)
+
     def _overlapped(self, work: float, workers: int) -> float:
         """Seconds of a step beside which other processes load.
 
@@ -56,6 +67,8 @@ class Loading:
 
     def _alone(self) -> float:
         """The step's own work, if no worker took cores from it."""
+        if self.alone is not None:
+            return min(self.alone, self.step - self.wait)
         wanted = self.threads + self.workers * self.on_core
         crowded = max(1.0, wanted / self.cores) if self.workers else 1.0
         return (self.step - self.wait) / crowded
@@ -68,6 +81,7 @@ def loading(case: Case) -> Loading:
     steps = steady_steps(case)
     batches = sum(step.batches for step in steps) / len(steps) if steps else 0.0
     looks = case.inspection.loaders if case.inspection else []
+    alone = case.inspection.alone_seconds if case.inspection else []
     threads = 1 if case.on_gpu else min(max(case.measurement.inventory.threads, 1), case.cores)
     return Loading(
         step=case.figures.step.mean,
@@ -78,6 +92,7 @@ def loading(case: Case) -> Loading:
         items=batches * _a_batch(looks, [s for look in looks for s in look.item_seconds]),
         items_cpu=batches * _a_batch(looks, [s for look in looks for s in look.item_cpu_seconds]),
         collate=batches * _mean([s for look in looks for s in look.collate_seconds]),
+        alone=statistics.median(alone) if alone else None,
     )
 
 

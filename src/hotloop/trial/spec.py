@@ -86,6 +86,8 @@ class Look:
     seconds: float = 4.0
     most_seconds: float = 15.0
     profiled_steps: int = 4
+    held_steps: int = 6
+    """During which the loader's workers stand still."""
     counted_steps: int = 2
     """Whose every operator is looked at, which makes them many times slower."""
 

@@ -47,6 +47,11 @@ class LoaderProbe:
         own = [self._look] if self._look.batch_items else []
         return own + [look for path in self._files() if (look := _read(path)) is not None]
 
+    @property
+    def has_workers(self) -> bool:
+        """Whether one has left something."""
+        return bool(self._files())
+
     def _files(self) -> list[Path]:
         return sorted(self._folder.glob("loader-*.json"))
 

@@ -1,8 +1,9 @@
 """A trial that is looked into, from the inside: what is watched during which steps.
 
 First some steps to warm up; then the training thread is sampled, while its waits and the loader are
-watched; then, on a GPU, a few steps under torch's profiler; and at last every operator of a step or
-two is counted. Each kind of looking disturbs what the next would see, so they take turns.
+watched; then, on a GPU, a few steps under torch's profiler, or, on a CPU, a few with the loader's
+workers held; and at last every operator of a step or two is counted. Each kind of looking disturbs
+what the next would see, so they take turns.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.inspection import Inspection, Kernels, Operators
+from hotloop.runtime.look.alone import AloneProbe
 from hotloop.runtime.look.calls import CallProbe
 from hotloop.runtime.look.compiling import compilations, compiled_so_far, graph_breaks
 from hotloop.runtime.look.kernels import KernelProbe
@@ -42,6 +44,7 @@ class Looking:
         self._patches = Patches()
         self._sampler = Sampler()
         self._loading = LoaderProbe(torch, Path(look.folder))
+        self._alone = AloneProbe()
         self._calls = CallProbe(torch)
         self._waits = WaitProbe(torch) if torch.version.cuda or torch.version.hip else None
         self._kernel_probe = KernelProbe(torch)
@@ -59,6 +62,7 @@ class Looking:
     def attach(self) -> None:
         seams = self._watch.seams
         self._loading.attach(self._patches)
+        self._alone.attach(seams)
         self._calls.attach(seams, self._patches)
         self._operator_probe.attach(seams)
         self._losses.attach(seams)
@@ -76,12 +80,14 @@ class Looking:
     def inspection(self) -> Inspection:
         """At the end of the process, however that came about."""
         self._sampler.stop()
+        self._alone.end()
         self._patches.restore()
         calls = self._calls
         return Inspection(
             steps=len(self._memory.host),
             samples=self._sampler.samples,
             loaders=self._loading.looks(),
+            alone_seconds=self._alone.seconds,
             synchronisations=self._waits.synchronisations if self._waits else [],
             operators=self._operators,
             losses=self._losses.seen(),
@@ -123,6 +129,18 @@ class Looking:
                     self._kernel_probe.start()
                     self._next(self._starting, steps, seconds)
                     return False
+            if self._loading.has_workers:
+                self._alone.begin()
+                self._next(self._holding, steps, seconds)
+                return False
+            self._count_operators(steps, seconds)
+        return False
+
+    def _holding(self, steps: int, seconds: float) -> bool:
+        made, took = steps - self._since[0], seconds - self._since[1]
+        self._alone.stepped()
+        if made > self._look.held_steps or took >= self._look.most_seconds / 3:
+            self._alone.end()
             self._count_operators(steps, seconds)
         return False
 
