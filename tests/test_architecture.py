@@ -62,7 +62,17 @@ def test_imports_are_seen_for_what_they_are() -> None:
     assert "hotloop.trial.launch" not in reached_from("hotloop.cli.main")
 
 
-@each(list(modules().values()))
+def is_workload(module: Module) -> bool:
+    """Jobs as users write them: they run in the child, and are named rather than imported."""
+    return module.name.startswith("hotloop.workloads.")
+
+
+@each([module for module in modules().values() if not is_workload(module)])
+def test_nothing_imports_a_workload(module: Module) -> None:
+    assert not any(name.startswith("hotloop.workloads.") for name in module.ever)
+
+
+@each([module for module in modules().values() if not is_workload(module)])
 def test_torch_is_imported_late_and_in_the_child_alone(module: Module) -> None:
     assert "torch" not in module.at_once
     if not module.name.startswith(("hotloop.runtime.", "hotloop.levers.")):
@@ -101,7 +111,8 @@ def test_the_parent_starts_where_there_is_no_torch() -> None:
     names = [
         module.name
         for module in modules().values()
-        if not module.name.startswith("hotloop.runtime.") and not module.name.endswith("__main__")
+        if not module.name.startswith(("hotloop.runtime.", "hotloop.workloads."))
+        and not module.name.endswith("__main__")
     ]
     start = "import sys; sys.modules['torch'] = None"
     script = "\n".join([start, *(f"import {name}" for name in names)])

@@ -82,6 +82,14 @@ def test_a_dataset_is_shuffled_and_batched(torch: Any, owned: Any) -> None:
     assert flat(batches) != sorted(flat(batches))
 
 
+def test_a_dataset_may_put_its_samples_together_itself(torch: Any, owned: Any) -> None:
+    class Own(owned.Squares):  # type: ignore[misc]
+        def collate(self, samples: Any) -> Any:
+            return [int(label) for _, label in samples]
+
+    assert sorted(number for batch in feed(torch, owned, Own()) for number in batch) == [*range(50)]
+
+
 def test_what_can_only_be_iterated_keeps_its_order(torch: Any, owned: Any) -> None:
     batches = firsts(feed(torch, owned, owned.Stream()))
     assert flat(batches) == sorted(flat(batches))

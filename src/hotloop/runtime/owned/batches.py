@@ -137,6 +137,7 @@ def _of_tensors(
 
 
 def _of_dataset(torch: Any, job: TrainingJob, batch_size: int, data: Any) -> Any:
+    """A dataset that puts its samples together in its own way has a method `collate`."""
     in_its_own_order = isinstance(data, torch.utils.data.IterableDataset)
     return torch.utils.data.DataLoader(
         data,
@@ -144,5 +145,6 @@ def _of_dataset(torch: Any, job: TrainingJob, batch_size: int, data: Any) -> Any
         shuffle=job.shuffle and not in_its_own_order,
         drop_last=job.drop_last,
         num_workers=job.workers,
+        collate_fn=getattr(data, "collate", None),
         generator=torch.Generator().manual_seed(job.seed),
     )

@@ -1,0 +1,119 @@
+"""What the built-in jobs share: where their data lies, how float32 is meant, what is kept."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hotloop.training_job import TrainingJob
+
+
+class Workload(TrainingJob):
+    steps: int = 1000
+    """In an epoch: more than a trial sees, unless it is to end by itself."""
+    on_device: bool = True
+    """Whether the data lies on the device already: then only the model's speed is measured."""
+    tf32: str = "default"
+    """"off": strict float32, also in cuDNN; "on": in matrix products too."""
+    half: bool = False
+    """Weights and data in float16, without autocast and without a scaler."""
+    weights_out: str = ""
+    """A file for the weights at the end."""
+    compare: str = ""
+    """Such a file of another run: how far these weights are from those is told."""
+    told: str = ""
+    """A JSON file for what came of it."""
+
+    @property
+    def place(self) -> Any:
+        """Where data is made: on the device, or on the host."""
+        usual = "cuda" if torch.cuda.is_available() else "cpu"
+        return torch.device((self.device or usual) if self.on_device else "cpu")
+
+    def built(self, model: Any) -> Any:
+        """The model as the settings want it."""
+        if self.tf32 != "default":
+            torch.backends.cuda.matmul.allow_tf32 = self.tf32 == "on"
+            torch.backends.cudnn.allow_tf32 = self.tf32 == "on"
+        return model.half() if self.half else model
+
+    def number(self, tensor: Any) -> Any:
+        """Floating-point data in the format that the model computes in."""
+        return tensor.half() if self.half else tensor
+
+    def finished(self, trained: Any) -> None:
+        state = {name: value.float().cpu() for name, value in trained.model.state_dict().items()}
+        if self.weights_out:
+            torch.save(state, self.weights_out)
+        if self.told:
+            found = {"loss": trained.epochs[-1].loss, "steps": trained.epochs[-1].steps}
+            if self.compare:
+                found |= _distance(state, torch.load(self.compare, weights_only=True))
+            Path(self.told).write_text(json.dumps(found), encoding="utf-8")
+
+
+class Repeated(torch.utils.data.Dataset[Any]):  # type: ignore[misc]
+    """A few samples over and over: an epoch of any length from data of any size."""
+
+    def __init__(self, columns: tuple[Any, ...], length: int) -> None:
+        self.columns = columns
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: int) -> Any:
+        return tuple(column[index % len(column)] for column in self.columns)
+
+    def __getitems__(self, indices: Any) -> Any:
+        """A batch at once, by one indexing a column."""
+        chosen = torch.as_tensor(indices) % len(self.columns[0])
+        return tuple(column[chosen.to(column.device)] for column in self.columns)
+
+    def collate(self, batch: Any) -> Any:
+        """It is put together already."""
+        return batch
+
+
+class Encoded(torch.utils.data.Dataset[Any]):  # type: ignore[misc]
+    """Pictures that are kept compressed: each item is really decoded, cut and turned."""
+
+    def __init__(self, pictures: Any, labels: Any, size: int, length: int) -> None:
+        self._shape = tuple(pictures.shape[1:])
+        self._bytes = [zlib.compress(_bytes(picture)) for picture in pictures]
+        self._labels = labels
+        self._size = size
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: int) -> Any:
+        raw = bytearray(zlib.decompress(self._bytes[index % len(self._bytes)]))
+        picture = torch.frombuffer(raw, dtype=torch.uint8).reshape(self._shape)
+        top, left = (int(torch.randint(side - self._size + 1, ())) for side in self._shape[1:])
+        picture = picture[:, top : top + self._size, left : left + self._size]
+        if torch.rand(()) < 0.5:
+            picture = picture.flip(-1)
+        return (picture.float() / 255 - 0.5) / 0.25, self._labels[index % len(self._bytes)]
+
+
+def _bytes(picture: Any) -> bytes:
+    plain = picture.contiguous()
+    return ctypes.string_at(plain.data_ptr(), plain.numel())
+
+
+def _distance(state: dict[str, Any], other: dict[str, Any]) -> dict[str, float]:
+    """Of weights, relative to how large the weights of their tensor are on average."""
+    apart = [
+        (value - other[name]).abs() / other[name].abs().mean().clamp(min=1e-12)
+        for name, value in state.items()
+        if value.is_floating_point() and value.numel()
+    ]
+    every = torch.cat([one.flatten() for one in apart])
+    return {"largest_difference": float(every.max()), "mean_difference": float(every.mean())}
