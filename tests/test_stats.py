@@ -93,3 +93,19 @@ class TestWarmUp:
     @pytest.mark.parametrize(("count", "dropped"), [(0, 0), (1, 0), (2, 1), (3, 2), (4, 3)])
     def test_something_is_always_left(self, count: int, dropped: int) -> None:
         assert stats.warm_up([0.1] * count, at_least=5) == dropped
+
+
+class TestDifference:
+    def test_two_samples_that_spread_alike(self) -> None:
+        found = stats.difference_interval([1.0, 2.0, 3.0], [5.0, 6.0, 7.0], 0.025)
+        assert found is not None and found.mean == pytest.approx(4)
+        # t(4) at 0.975 is 2.776, the pooled spread 1, and the error √(2/3).
+        assert found.high - found.mean == pytest.approx(2.7764 * (2 / 3) ** 0.5, rel=1e-4)
+
+    def test_one_value_borrows_the_others_spread(self) -> None:
+        found = stats.difference_interval([1.0, 2.0, 3.0], [5.0], 0.025)
+        assert found is not None and found.low < found.mean == 3 < found.high
+
+    @pytest.mark.parametrize(("first", "second"), [([1.0], [2.0]), ([], [1.0, 2.0])])
+    def test_too_little_for_an_interval(self, first: list[float], second: list[float]) -> None:
+        assert stats.difference_interval(first, second, 0.025) is None

@@ -20,6 +20,8 @@ from hotloop.trial.spec import Look, StopRule
 from hotloop.trial.trial import State, Trial
 from hotloop.workshop.workshop import LOOK
 
+REPEAT = "repeat"
+
 
 def profile(
     job: ScriptJob,
@@ -34,6 +36,23 @@ def profile(
     record = study.begin("profile", job, machine.describe())
     study.save(record, folder)
     order = Order(1, job, plan, stop, limit_seconds, folder / "trial-1")
+    record = record.with_trial(launcher.launch(order, watcher))
+    study.save(record, folder)
+    return record
+
+
+def repeat(
+    record: Study,
+    stop: StopRule,
+    limit_seconds: float,
+    folder: Path,
+    launcher: Launcher,
+    watcher: Watcher,
+) -> Study:
+    """The same, timed once more in a process of its own: processes differ by more than steps do."""
+    number, plan = len(record.trials) + 1, record.trials[0].plan
+    place = folder / f"trial-{number}"
+    order = Order(number, record.job, plan, stop, limit_seconds, place, REPEAT)
     record = record.with_trial(launcher.launch(order, watcher))
     study.save(record, folder)
     return record

@@ -112,3 +112,23 @@ def t_interval(values: Sequence[float], one_sided: float) -> Interval:
     error = statistics.stdev(values) / math.sqrt(len(values))
     reach = float(stdtrit(len(values) - 1, 1 - one_sided)) * error
     return Interval(mean, mean - reach, mean + reach)
+
+
+def difference_interval(
+    first: Sequence[float], second: Sequence[float], one_sided: float
+) -> Interval | None:
+    """Of the second mean less the first, for independent samples that spread alike.
+
+    One of them may be a single value: the other then tells how far values lie apart. None where
+    neither does.
+    """
+    from scipy.special import stdtrit
+
+    freedom = len(first) + len(second) - 2
+    if not first or not second or freedom < 1:
+        return None
+    difference = statistics.fmean(second) - statistics.fmean(first)
+    squares = sum(_spread(each) ** 2 * (len(each) - 1) for each in (first, second))
+    error = math.sqrt(squares / freedom * (1 / len(first) + 1 / len(second)))
+    reach = float(stdtrit(freedom, 1 - one_sided)) * error
+    return Interval(difference, difference - reach, difference + reach)

@@ -189,3 +189,29 @@ def test_the_scripts_output_goes_through_if_asked(
     out, err = capfdbinary.readouterr()
     assert b"epoch 1" in err
     assert b"epoch 1" not in out
+
+
+class TestRepeat:
+    def many(self, monkeypatch: pytest.MonkeyPatch, *endings: Trial) -> None:
+        monkeypatch.setattr(launch, "ProcessLauncher", lambda: FakeLauncher(list(endings)))
+
+    def test_several_processes_are_timed(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.many(monkeypatch, trial(), trial(), trial())
+        words = ["profile", "--no-look", "--repeat", "3", "--python", sys.executable, "train.py"]
+        assert main(words) == 0
+        out, err = capsys.readouterr()
+        assert "processes  3: a step takes 20.0 ms, from 20.0 ms to 20.0 ms" in out
+        assert "timing it again, 3 of 3" in err
+        (path,) = project.glob(".hotloop/*/study.json")
+        assert len(json.loads(path.read_text())["trials"]) == 3
+
+    def test_one_that_fails_is_the_last(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        crashed = trial(state=State.CRASHED, reason="It failed.", measurement=None)
+        self.many(monkeypatch, trial(), crashed)
+        words = ["profile", "--no-look", "--repeat", "5", "--python", sys.executable, "train.py"]
+        assert main(words) == 0
+        assert "processes" not in capsys.readouterr().out

@@ -122,6 +122,12 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def times(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of times")
+    return int(text)
+
+
 def duration(text: str) -> float:
     unit = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(text[-1:], 0.0)
     number = text[:-1] if unit else text

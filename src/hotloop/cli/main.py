@@ -8,7 +8,7 @@ import os
 import sys
 
 from hotloop import __version__
-from hotloop.cli import doctor, levers, optimize, profile, report, resume, run, verify
+from hotloop.cli import compare, doctor, levers, optimize, profile, report, resume, run, verify
 from hotloop.errors import HotloopError, UsageError
 
 TYPE_CHECKING = False  # importing typing would take a fifth of the time that --help takes
@@ -23,6 +23,7 @@ COMMANDS: dict[str, ModuleType] = {
     "verify": verify,
     "profile": profile,
     "report": report,
+    "compare": compare,
     "levers": levers,
     "doctor": doctor,
 }
@@ -35,6 +36,7 @@ hotloop makes PyTorch jobs fast. Point it at a training script as it is:
   hotloop verify --plan hotloop.json train.py …   look longer whether it trains the same
   hotloop profile train.py --lr 3e-4              how fast it is, where each step's time goes
   hotloop report                                  what the last of these found, as a page to show
+  hotloop compare BEFORE AFTER                    did a change make it slower
   hotloop levers                                  the optimisations that a plan may hold
   hotloop doctor                                  what this machine can do, and what spoils it
 

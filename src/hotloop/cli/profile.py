@@ -12,10 +12,13 @@ TYPE_CHECKING = False  # see main
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hotloop.cli.live import Live
     from hotloop.figures import Figures
     from hotloop.job import ScriptJob
     from hotloop.measurement import Measurement
     from hotloop.study import Study
+    from hotloop.trial.launch import Launcher, Watcher
+    from hotloop.trial.spec import StopRule
     from hotloop.trial.trial import Trial
 
 SUMMARY = "measure a script: how fast it is, where each step's time goes and what limits it"
@@ -31,6 +34,13 @@ deletes meanwhile happens in scratch space: your files stay as they are.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--steps", type=common.positive, metavar="N", help="measure N steps (default: enough)"
+    )
+    parser.add_argument(
+        "--repeat",
+        type=common.times,
+        default=1,
+        metavar="N",
+        help="time N processes, so that hotloop compare has an interval (default: 1)",
     )
     parser.add_argument("--plan", metavar="FILE", help="measure it under this hotloop.json")
     diagnosing.add_arguments(parser)
@@ -63,6 +73,7 @@ def _profile(arguments: argparse.Namespace, received: list[int]) -> int:
         watcher = signals.heeded(received, live)
         launcher = ProcessLauncher()
         record = profile(job, chosen, stop, arguments.timeout, folder, launcher, watcher)
+        record = _repeated(record, arguments, stop, folder, launcher, watcher, live)
         record = diagnosing.run(record, arguments, folder, launcher, watcher, live, received)
         if not received:
             record = deeper.run(record, arguments, folder, launcher, watcher, live)
@@ -71,9 +82,31 @@ def _profile(arguments: argparse.Namespace, received: list[int]) -> int:
     return _show(record, job, folder, arguments.json)
 
 
+def _repeated(
+    record: Study,
+    arguments: argparse.Namespace,
+    stop: StopRule,
+    folder: Path,
+    launcher: Launcher,
+    watcher: Watcher,
+    live: Live,
+) -> Study:
+    """As often as wanted, unless a run fails or is stopped."""
+    from hotloop.profiling import repeat
+    from hotloop.trial.trial import State
+
+    for number in range(2, arguments.repeat + 1):
+        if record.trials[-1].state is not State.COMPLETE:
+            break
+        live.say(f"timing it again, {number} of {arguments.repeat}")
+        record = repeat(record, stop, arguments.timeout, folder, launcher, watcher)
+    return record
+
+
 def _show(record: Study, job: ScriptJob, folder: Path, as_json: bool) -> int:
     from hotloop import reporting
     from hotloop.report.diagnosis_rows import plain
+    from hotloop.report.process_rows import processes
     from hotloop.trial.terminal import harmless
     from hotloop.workshop.measured import measured
 
@@ -91,6 +124,7 @@ def _show(record: Study, job: ScriptJob, folder: Path, as_json: bool) -> int:
             "machine": record.machine,
             "receipts": trial.receipts,
             "shielding": trial.shielding,
+            "processes": processes(record),
             **deeper.parts(record, folder),
             "study": str(folder / "study.json"),
             "report": str(report),
@@ -112,9 +146,11 @@ def _show_screen(
     job: ScriptJob,
     folder: Path,
 ) -> None:
+    from dataclasses import replace
+
     from rich.console import Console
 
-    from hotloop.report import diagnosis_rows
+    from hotloop.report import diagnosis_rows, process_rows
     from hotloop.report.console import show_profile
     from hotloop.report.profile_rows import rows
     from hotloop.suggest import suggestions
@@ -122,11 +158,12 @@ def _show_screen(
     diagnosis, on_gpu = record.diagnosis, measurement.software.device != "cpu"
     # Findings name what addresses them; without them there is only what could help in general.
     worth = () if diagnosis else suggestions(measurement, found, record.machine.cores)
+    told = rows(measurement, found, trial.shielding, trial.receipts, worth)
     show_profile(
         Console(),
         job.shown,
         measurement.software,
-        rows(measurement, found, trial.shielding, trial.receipts, worth),
+        replace(told, facts=(*process_rows.facts(record), *told.facts)),
         common.short(folder / "study.json"),
         f"hotloop optimize {common.command(job)}",
         diagnosis_rows.rows(diagnosis, job.cwd, on_gpu) if diagnosis else None,

@@ -9,6 +9,7 @@ from hotloop import units
 from hotloop.figures import step_times
 from hotloop.levers.base import Receipt
 from hotloop.report.plan_words import plan_words
+from hotloop.report.process_rows import TIMED as PROFILED
 from hotloop.report.trial_rows import TIMED, Telling, TrialRow, peak
 from hotloop.study import Study
 from hotloop.trial.terminal import harmless
@@ -23,7 +24,7 @@ STATES = {
     State.NOT_APPLIED: "took no effect",
     State.NOTHING_MEASURED: "nothing measured",
 }
-PURPOSES = {"": "timed", "look": "looked into"}
+PURPOSES = {"": "timed", "repeat": "timed again", "look": "looked into"}
 
 
 @dataclass(frozen=True)
@@ -92,11 +93,11 @@ def _detail(trial: Trial, told: TrialRow, logs: Mapping[str, str]) -> TrialDetai
 
 
 def _is_of_search(trial: Trial) -> bool:
-    return bool(trial.purpose) and trial.deep is None
+    return trial.purpose not in PROFILED and trial.deep is None
 
 
 def _spread(trial: Trial) -> Spread | None:
-    timed = trial.purpose in ("", *TIMED) and trial.state is State.COMPLETE
+    timed = trial.purpose in (*PROFILED, *TIMED) and trial.state is State.COMPLETE
     found = step_times(trial.measurement) if timed and trial.measurement else None
     if found is None:
         return None

@@ -1,0 +1,29 @@
+"""How far apart processes of a profile lie, where it timed more than one, as plain rows."""
+
+from __future__ import annotations
+
+import statistics
+
+from hotloop import units
+from hotloop.figures import step_times
+from hotloop.study import Study
+from hotloop.trial.trial import State
+
+TIMED = ("", "repeat")
+
+
+def processes(study: Study) -> tuple[float, ...]:
+    """Seconds of a step, in each process that was timed to its end."""
+    timed = [trial for trial in study.trials if trial.purpose in TIMED]
+    complete = [trial.measurement for trial in timed if trial.state is State.COMPLETE]
+    found = [step_times(measurement) for measurement in complete if measurement is not None]
+    return tuple(times.step.mean for times in found if times is not None)
+
+
+def facts(study: Study) -> tuple[tuple[str, str], ...]:
+    seconds = processes(study)
+    if len(seconds) < 2:
+        return ()
+    low, high = units.seconds(min(seconds)), units.seconds(max(seconds))
+    mean = units.seconds(statistics.geometric_mean(seconds))
+    return (("processes", f"{len(seconds)}: a step takes {mean}, from {low} to {high}"),)
