@@ -21,7 +21,7 @@ def facts(found: Equivalence) -> list[tuple[str, str]]:
     rows += [("differs", f"{lever} changes the training, as allowed") for lever in found.changed]
     if found.changed and not found.steps:
         return rows
-    rows += [("compared with", found.against)] if found.against else []
+    rows += [("against", found.against)] if found.against else []
     rows.append(("looked at", f"{found.steps} steps, {_forced(found.forced)}"))
     rows += [("compared", sentence) for sentence in found.compared]
     if found.closeness is not None:

@@ -21,7 +21,7 @@ def facts(found: Rescue) -> list[tuple[str, str]]:
     """Label and text. Labels may repeat."""
     return [
         ("as it is", found.ended),
-        *(("to make it run", _attempt(one)) for one in found.tried),
+        *(("attempt", _attempt(one)) for one in found.tried),
         *(("shown", sentence) for sentence in found.shown),
         *(("not shown", sentence) for sentence in found.not_shown),
     ]
