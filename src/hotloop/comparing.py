@@ -17,7 +17,6 @@ from enum import StrEnum
 from hotloop import stats
 from hotloop.errors import NotComparable
 from hotloop.figures import step_times
-from hotloop.report.trial_rows import peak
 from hotloop.search.compare import RISK
 from hotloop.study import Study
 from hotloop.trial.trial import State, Trial
@@ -119,7 +118,7 @@ def _group(studies: Sequence[Study]) -> Group:
             f"No run of {studies[0].job.shown} in these studies was timed to its end.",
             "Compare studies that hotloop profile or hotloop optimize have made.",
         )
-    peaks = [peak(trial.measurement.memory) for _, trial in found if trial.measurement]
+    peaks = [trial.measurement.memory.peak for _, trial in found if trial.measurement]
     known = [size for size in peaks if size is not None]
     return Group(seconds, round(statistics.median(known)) if known else None)
 

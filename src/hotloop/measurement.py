@@ -76,6 +76,12 @@ class Memory:
     device_total: int | None = None
     worker_peaks: list[int] = field(default_factory=list)
 
+    @property
+    def peak(self) -> int | None:
+        """The GPU's where there is one: it is what a job runs out of."""
+        on_host = self.device_peak_allocated is None
+        return self.host_peak if on_host else self.device_peak_allocated
+
 
 @dataclass(frozen=True)
 class ModelSeen:

@@ -41,20 +41,27 @@ def profile(
     return record
 
 
-def repeat(
+def repeated(
     record: Study,
+    times: int,
     stop: StopRule,
     limit_seconds: float,
     folder: Path,
     launcher: Launcher,
     watcher: Watcher,
+    begins: Callable[[int], None],
 ) -> Study:
-    """The same, timed once more in a process of its own: processes differ by more than steps do."""
-    number, plan = len(record.trials) + 1, record.trials[0].plan
-    place = folder / f"trial-{number}"
-    order = Order(number, record.job, plan, stop, limit_seconds, place, REPEAT)
-    record = record.with_trial(launcher.launch(order, watcher))
-    study.save(record, folder)
+    """Timed so often in all, each in a process of its own, unless one fails or is stopped.
+
+    Processes differ by more than steps do. `begins` is told which one follows.
+    """
+    while len(record.trials) < times and record.trials[-1].state is State.COMPLETE:
+        number, plan = len(record.trials) + 1, record.trials[0].plan
+        begins(number)
+        place = folder / f"trial-{number}"
+        order = Order(number, record.job, plan, stop, limit_seconds, place, REPEAT)
+        record = record.with_trial(launcher.launch(order, watcher))
+        study.save(record, folder)
     return record
 
 

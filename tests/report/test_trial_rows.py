@@ -6,7 +6,7 @@ import pytest
 
 from hotloop.measurement import Memory
 from hotloop.plan import LeverSetting, Plan
-from hotloop.report.trial_rows import Telling, TrialRow, peak
+from hotloop.report.trial_rows import Telling, TrialRow
 from hotloop.trial.trial import State, Trial
 from tests.report.studies import BF16, BOTH, COMPILE, failed, numbered, timed
 
@@ -100,6 +100,6 @@ def test_a_search_for_memory_is_told_in_bytes() -> None:
 
 
 def test_memory_is_the_gpus_where_there_is_one() -> None:
-    assert peak(Memory(host_peak=7)) == 7
-    assert peak(Memory(host_peak=7, device_peak_allocated=0)) == 0
-    assert peak(Memory()) is None
+    assert Memory(host_peak=7).peak == 7
+    assert Memory(host_peak=7, device_peak_allocated=0).peak == 0
+    assert Memory().peak is None

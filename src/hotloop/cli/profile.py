@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from hotloop.job import ScriptJob
     from hotloop.measurement import Measurement
     from hotloop.study import Study
-    from hotloop.trial.launch import Launcher, Watcher
-    from hotloop.trial.spec import StopRule
     from hotloop.trial.trial import Trial
 
 SUMMARY = "measure a script: how fast it is, where each step's time goes and what limits it"
@@ -54,12 +52,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _profile(arguments: argparse.Namespace, received: list[int]) -> int:
+    from functools import partial
     from pathlib import Path
 
     from hotloop import plan, study
     from hotloop.cli import signals
     from hotloop.cli.live import Live
-    from hotloop.profiling import profile
+    from hotloop.profiling import profile, repeated
     from hotloop.trial.launch import ProcessLauncher
     from hotloop.trial.spec import StopRule
 
@@ -73,7 +72,9 @@ def _profile(arguments: argparse.Namespace, received: list[int]) -> int:
         watcher = signals.heeded(received, live)
         launcher = ProcessLauncher()
         record = profile(job, chosen, stop, arguments.timeout, folder, launcher, watcher)
-        record = _repeated(record, arguments, stop, folder, launcher, watcher, live)
+        times, limit = arguments.repeat, arguments.timeout
+        again = partial(_say_again, live, times)
+        record = repeated(record, times, stop, limit, folder, launcher, watcher, again)
         record = diagnosing.run(record, arguments, folder, launcher, watcher, live, received)
         if not received:
             record = deeper.run(record, arguments, folder, launcher, watcher, live)
@@ -82,25 +83,8 @@ def _profile(arguments: argparse.Namespace, received: list[int]) -> int:
     return _show(record, job, folder, arguments.json)
 
 
-def _repeated(
-    record: Study,
-    arguments: argparse.Namespace,
-    stop: StopRule,
-    folder: Path,
-    launcher: Launcher,
-    watcher: Watcher,
-    live: Live,
-) -> Study:
-    """As often as wanted, unless a run fails or is stopped."""
-    from hotloop.profiling import repeat
-    from hotloop.trial.trial import State
-
-    for number in range(2, arguments.repeat + 1):
-        if record.trials[-1].state is not State.COMPLETE:
-            break
-        live.say(f"timing it again, {number} of {arguments.repeat}")
-        record = repeat(record, stop, arguments.timeout, folder, launcher, watcher)
-    return record
+def _say_again(live: Live, times: int, number: int) -> None:
+    live.say(f"timing it again, {number} of {times}")
 
 
 def _show(record: Study, job: ScriptJob, folder: Path, as_json: bool) -> int:

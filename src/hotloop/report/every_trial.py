@@ -10,7 +10,7 @@ from hotloop.figures import step_times
 from hotloop.levers.base import Receipt
 from hotloop.report.plan_words import plan_words
 from hotloop.report.process_rows import TIMED as PROFILED
-from hotloop.report.trial_rows import TIMED, Telling, TrialRow, peak
+from hotloop.report.trial_rows import TIMED, Telling, TrialRow
 from hotloop.study import Study
 from hotloop.trial.terminal import harmless
 from hotloop.trial.trial import State, Trial
@@ -85,7 +85,7 @@ def _detail(trial: Trial, told: TrialRow, logs: Mapping[str, str]) -> TrialDetai
         outcome=told.outcome,
         reason=_reason(trial, told),
         seconds=trial.seconds,
-        memory=peak(trial.measurement.memory) if trial.measurement else None,
+        memory=trial.measurement.memory.peak if trial.measurement else None,
         receipts=tuple((one.lever, receipt_words(one)) for one in trial.receipts),
         log=trial.log,
         printed=harmless(logs.get(trial.log, "")),

@@ -10,7 +10,6 @@ from hotloop.figures import figures
 from hotloop.report import equivalence_rows, search_rows
 from hotloop.report.search_figures import Pace, SearchFigures, search_figures
 from hotloop.report.sides import Side
-from hotloop.report.trial_rows import peak
 from hotloop.report.waterfall_rows import Gain, gain
 from hotloop.study import Found, Study
 from hotloop.trial.trial import State
@@ -140,7 +139,7 @@ def _of_profile(study: Study, sides: tuple[Side, ...]) -> tuple[KeyFigure, ...]:
     found = figures(measurement) if measurement else None
     if measurement is None or found is None:
         return ()
-    rate, held = found.samples_per_second, peak(measurement.memory)
+    rate, held = found.samples_per_second, measurement.memory.peak
     epoch = found.epoch_seconds
     busy = study.diagnosis.numbers.mfu_measured if study.diagnosis else None
     texts = [

@@ -11,7 +11,7 @@ from typing import Any
 from hotloop.figures import PhaseShare, figures, step_times
 from hotloop.plan import Plan
 from hotloop.report.plan_words import key
-from hotloop.report.trial_rows import TIMED, peak
+from hotloop.report.trial_rows import TIMED
 from hotloop.search.compare import Comparison
 from hotloop.search.proof import Proof
 from hotloop.study import Found, Options, Study
@@ -102,7 +102,7 @@ def _timed(trial: Trial) -> _Timed | None:
     pace = Pace(
         found.step.mean / trial.own_batches,
         found.epoch_seconds,
-        peak(trial.measurement.memory),
+        trial.measurement.memory.peak,
         found.one_off_seconds + sum(receipt.once_seconds for receipt in trial.receipts),
         phases=(),
         screened=True,

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from hotloop import units
 from hotloop.figures import step_times
-from hotloop.measurement import Memory
 from hotloop.plan import Plan
 from hotloop.report.plan_words import NOTHING, beyond, key, plan_words, setting_words
 from hotloop.search.compare import LEAST_GAIN
@@ -128,17 +127,10 @@ def value_of(trial: Trial, objective: str) -> float | None:
     if trial.state is not State.COMPLETE or trial.measurement is None:
         return None
     if objective == "memory":
-        return peak(trial.measurement.memory)
+        return trial.measurement.memory.peak
     found = step_times(trial.measurement)
     return found.step.mean / trial.own_batches if found else None
 
 
 def value_words(value: float, objective: str) -> str:
     return units.size(round(value)) if objective == "memory" else units.seconds(value)
-
-
-def peak(memory: Memory) -> int | None:
-    """The GPU's where there is one: it is what a job runs out of."""
-    return (
-        memory.host_peak if memory.device_peak_allocated is None else memory.device_peak_allocated
-    )
