@@ -340,3 +340,32 @@ def test_blocks_have_the_partners_of_the_whole() -> None:
 
     found = climbed(law, {"bf16": 0.5, **BLOCKS}, SimulatedBench(law))
     assert names(found.plan) == ("bf16", "compile_blocks")
+
+
+class Replacing(SimulatedBench):
+    """Beside this optimisation that one has nothing left to do."""
+
+    new, old = "compile", "fused_optimizer"
+
+    def measure(self, plan: Plan, purpose: str, give_up_above: float | None = None) -> Score:
+        score = super().measure(plan, purpose, give_up_above)
+        if {self.new, self.old} <= set(words(plan)):
+            return Score(None, f"{self.old} did nothing.", applied=False, idle=(self.old,))
+        return score
+
+
+def test_what_a_new_one_leaves_nothing_to_do_for_makes_room() -> None:
+    bench = Replacing(gains(fused_optimizer=1.2, compile=1.5))
+    found = climb(1.0, candidates(fused_optimizer=0.9, compile=0.5), bench, 99)
+    assert found.plan == plan_of("compile")
+    (last,) = [one for one in found.tried if one.lever == "compile"]
+    assert last.kept and last.plan == plan_of("compile")
+
+
+def test_one_that_does_nothing_itself_does_not() -> None:
+    bench = Replacing(gains(fused_optimizer=1.2, compile=1.5))
+    bench.new, bench.old = bench.old, bench.new
+    found = climb(1.0, candidates(fused_optimizer=0.9, compile=0.5), bench, 99)
+    assert found.plan == plan_of("fused_optimizer")
+    tried = {one.lever: one.reason for one in found.tried}
+    assert tried["compile"] == "compile did nothing."

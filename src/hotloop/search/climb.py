@@ -12,7 +12,7 @@ from hotloop.levers.registry import LEVERS
 from hotloop.plan import LeverSetting, Plan
 from hotloop.search import second_looks
 from hotloop.search.compare import LEAST_GAIN
-from hotloop.search.interactions import combined, missing, names, stood_for
+from hotloop.search.interactions import combined, missing, names, stood_for, superseded, without
 from hotloop.search.second_looks import Idea, Look
 
 CLEARLY_WORSE = 1.25
@@ -192,6 +192,9 @@ class _Ascent:
     def _try(self, added: tuple[LeverSetting, ...]) -> Score:
         plan = combined(self._plan, added)
         score = self._measure(plan)
+        for lever in superseded(score.idle, added):
+            plan = without(plan, lever)
+            score = self._measure(plan)
         gain = None if score.value is None else self._best / score.value
         reason = (score.reason or "no value") if gain is None else _too_little(gain)
         name = "+".join(chosen.lever for chosen in plan.levers if chosen in added)

@@ -23,6 +23,7 @@ PARTNERS = frozenset(
         ("compile_loss", "compile"),
         ("fused_optimizer", "compile"),
         ("fused_optimizer", "bf16"),
+        ("chunked_loss", "bf16"),
     )
 )
 """Pairs of which one may win only once the other is there.
@@ -49,10 +50,11 @@ def are_partners(one: str, other: str) -> bool:
     enough; compiling fuses the casts away. Channels last costs transpositions that compiling
     removes and pays in convolutions of bf16. The fastest attention takes 16-bit numbers alone, and
     a model without its score matrices may be best compiled in another mode. A compiled loss spares
-    the cast that bf16 brings, and is a larger part of a step whose model is compiled. Once a
-    compiled model leaves the CPU idle, it is the optimizer's many small kernels that are waited
-    for. And a loader hides behind a slow step as a slow step hides behind a loader: whatever speeds
-    up one side shows what the other is worth.
+    the cast that bf16 brings, and is a larger part of a step whose model is compiled; one that is
+    computed in chunks spares float32 copies of 16-bit logits. Once a compiled model leaves the CPU
+    idle, it is the optimizer's many small kernels that are waited for. And a loader hides behind a
+    slow step as a slow step hides behind a loader: whatever speeds up one side shows what the other
+    is worth.
     Two that speed up loading may take each other's work away; that, too, is seen by looking again.
     What stands in for another has its partners.
     """
@@ -67,6 +69,18 @@ def stood_for(lever: str) -> str | None:
     it can, its blocks were compiled with it; whether that pays is then known.
     """
     return STAND_INS.get(lever)
+
+
+def superseded(idle: Iterable[str], added: Iterable[LeverSetting]) -> tuple[str, ...]:
+    """What new ones have left nothing to do for. The plan is then worth measuring without it.
+
+    A model that is compiled with its loss inside leaves no loss to compute in chunks; in a graph
+    whose blocks are computed again, attention inside them is not seen. If a new one did nothing
+    itself, nothing was superseded.
+    """
+    new = {chosen.lever for chosen in added}
+    found = tuple(idle)
+    return () if new & set(found) else found
 
 
 def names(plan: Plan) -> tuple[str, ...]:
