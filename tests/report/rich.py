@@ -12,6 +12,7 @@ from hotloop.diagnose.numbers import Numbers
 from hotloop.inspection import Frame, Inspection, Kernels
 from hotloop.levers.base import Receipt
 from hotloop.roof import Roof
+from hotloop.search.batch_sizes import Curve, SizePoint
 from hotloop.search.proof import Contribution, Proof
 from hotloop.study import Refused, Soaked, Study
 from hotloop.trial.trial import State, Trial
@@ -47,6 +48,15 @@ def rich() -> Study:
             Refused("pin_memory", "the script draws its batches by hand", False),
         ),
         soaked=Soaked(True, "", ("a second epoch",), ("evaluation",)),
+        sizes=Curve(
+            (
+                SizePoint(32, 4300.0, 2**30),
+                SizePoint(64, 7900.0, 2**31),
+                SizePoint(128, 9800.0, 2**32),
+                SizePoint(256, 9900.0, 2**33),
+                SizePoint(512, None, None, "out of memory"),
+            )
+        ),
         warnings=("Another process is using the GPU.",),
     )
     receipts = (Receipt("compile", True, evidence={"graphs": 1}),)

@@ -38,6 +38,7 @@ from hotloop.report.search_figures import Payback, search_figures
 from hotloop.report.sides import Side, sides
 from hotloop.report.two_steps import TwoSteps
 from hotloop.report.waterfall_rows import Waterfall
+from hotloop.search.batch_sizes import Curve
 from hotloop.study import Found, Options, Refused, Soaked, Study
 
 Facts = tuple[tuple[str, str], ...]
@@ -113,6 +114,8 @@ class Page:
     plan: str
     """As it is written to hotloop.json. Empty without one."""
     prices: Prices = field(default_factory=Prices)
+    sizes: Curve | None = None
+    """Batch sizes, where they were searched."""
 
 
 def page(
@@ -150,6 +153,7 @@ def page(
         to_reproduce=tuple(command_words.to_reproduce(study)),
         plan=command_words.plan_text(found.plan) if found.plan else "",
         prices=prices,
+        sizes=found.sizes,
     )
 
 

@@ -17,6 +17,7 @@ from hotloop.study import Found, Options, Refused, Study
 from hotloop.trial.trial import State
 from tests.builders import job, trial
 from tests.report.large import large_study
+from tests.report.rich import rich
 from tests.report.studies import failed, lost, numbered, searched, won
 from tests.report.test_page import diagnosis, profiled
 from tests.test_recordings import GPT2, RESNET, recorded
@@ -134,6 +135,37 @@ def test_what_was_drawn() -> None:
     assert keys == ["ladder", "proof", "phases", "timeline-1", "timeline-2", "memory"]
     keys = [figure.key for figure in figures(page(recorded(GPT2)))]
     assert keys == ["phases", "gpu", "timeline-1", "memory", "losses"]
+
+
+def test_all_that_can_be_drawn() -> None:
+    keys = [figure.key for figure in figures(page(rich()))]
+    assert keys == [
+        "ladder",
+        "proof",
+        "phases",
+        "gpu",
+        "timeline-1",
+        "timeline-2",
+        "timeline-3",
+        "roofline",
+        "memory",
+        "memory-1",
+        "losses",
+        "sizes",
+    ]
+
+
+def test_a_batch_size_that_did_not_run_is_a_cross_with_its_reason() -> None:
+    (figure,) = (each for each in figures(page(rich())) if each.key == "sizes")
+    assert figure.wide.count('class="cross"') == 2
+    assert "Batch 512: out of memory" in figure.wide
+    assert [row[-1] for row in figure.table.rows] == [
+        "",
+        "",
+        "where the plateau begins",
+        "",
+        "out of memory",
+    ]
 
 
 def test_each_figure_has_its_data_as_a_table() -> None:

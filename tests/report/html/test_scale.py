@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hotloop.report.html import colours, svg
-from hotloop.report.html.scale import Scale
+from hotloop.report.html.scale import Scale, byte_ticks
 
 
 def test_places() -> None:
@@ -25,6 +25,11 @@ def test_places() -> None:
 )
 def test_round_numbers(low: float, high: float, ticks: list[float]) -> None:
     assert Scale(low, high, 0, 1).ticks(5 if high != 4.9 else 3) == pytest.approx(ticks)
+
+
+def test_sizes_are_round_in_their_unit() -> None:
+    assert byte_ticks(Scale(0, 9 * 2**30, 0, 1)) == [0, 5 * 2**30]
+    assert byte_ticks(Scale(0, 300 * 2**20, 0, 1)) == [0, 100 * 2**20, 200 * 2**20, 300 * 2**20]
 
 
 def test_decades() -> None:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from hotloop import units
 from hotloop.report.html import svg
 from hotloop.report.html.figure import Cell, DataTable, Figure, Number, drawn
-from hotloop.report.html.scale import Scale
+from hotloop.report.html.scale import Scale, byte_ticks
 from hotloop.report.loss_rows import Losses
 from hotloop.report.memory_rows import Course
 
@@ -97,7 +97,7 @@ def _curve(line: Line, x: Scale, y: Scale) -> Markup:
 def _grid(x: Scale, y: Scale, axes: Axes, width: float) -> list[Markup]:
     bottom = HEIGHT - BOTTOM
     shapes = []
-    for tick in y.ticks(4):
+    for tick in byte_ticks(y, 4) if axes.y_words is units.size else y.ticks(4):
         shapes.append(svg.line(LEFT, y(tick), width - 8, y(tick), class_="grid"))
         shapes.append(svg.text(LEFT - 8, y(tick) + 4, axes.y_words(tick), class_="tick end"))
     for tick in x.ticks(6 if width > 500 else 3):

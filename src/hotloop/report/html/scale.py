@@ -27,6 +27,12 @@ class Scale:
         return _decades(self.low, self.high) if self.is_log else _round(self.low, self.high, about)
 
 
+def byte_ticks(scale: Scale, about: int = 3) -> list[float]:
+    """Round in the unit that sizes are written in."""
+    unit = next((unit for unit in (2**30, 2**20, 2**10) if scale.high >= unit), 1)
+    return [tick * unit for tick in _round(scale.low / unit, scale.high / unit, about)]
+
+
 def _round(low: float, high: float, about: int) -> list[float]:
     """Multiples of 1, 2 or 5 times a power of ten."""
     if not high > low:

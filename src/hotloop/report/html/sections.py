@@ -8,6 +8,7 @@ from hotloop import units
 from hotloop.report.html import (
     line_figure,
     roofline_figure,
+    size_figure,
     stack_figure,
     strips,
     timeline_figure,
@@ -51,6 +52,7 @@ def sections(page: Page) -> list[Section]:
         runs_section(page),
         *((refused_section(page),) if page.waterfall is not None else ()),
         *((_limits(page),) if page.waterfall is not None else ()),
+        _sizes(page),
         cost_section(page),
         Section("job", "The job", (Listed(page.job),) if page.job else ()),
         Section("machine", "The machine", (Listed(page.machine),)),
@@ -138,6 +140,12 @@ def _limits(page: Page) -> Section:
     blocks.append(Checked(found.checklist))
     blocks.append(Listed(found.numbers))
     return Section("limits", "What limits it", tuple(blocks))
+
+
+def _sizes(page: Page) -> Section:
+    drawable = page.sizes is not None and len(page.sizes.points) > 1
+    blocks = (Drawn(size_figure.figure(page.sizes)),) if page.sizes and drawable else ()
+    return Section("sizes-searched", "Batch size", blocks)
 
 
 def _commands(page: Page) -> Section:
