@@ -44,7 +44,7 @@ def _two_steps(trial: Trial, kernels: Kernels) -> TwoSteps | None:
         _merged(COPIES, kernels, window, copies=True),
         _merged(GPU, kernels, window, copies=False),
     )
-    return window.steps("as it is, kernel by kernel", lanes, NOTE)
+    return window.steps("as it is, kernel by kernel", lanes, NOTE, timed=False)
 
 
 def _merged(lane: str, kernels: Kernels, window: Window, copies: bool) -> Lane:

@@ -53,6 +53,8 @@ class TwoSteps:
     """When the first step ended."""
     lanes: tuple[Lane, ...]
     note: str = ""
+    timed: bool = True
+    """False: looking made it longer, so its length is not to be compared."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +72,13 @@ class Window:
             return None
         return Bar((begin - self.begin_ns) / 1e9, (end - self.begin_ns) / 1e9, phase, label)
 
-    def steps(self, label: str, lanes: Sequence[Lane], note: str = "") -> TwoSteps:
+    def steps(
+        self, label: str, lanes: Sequence[Lane], note: str = "", timed: bool = True
+    ) -> TwoSteps:
         seconds = (self.end_ns - self.begin_ns) / 1e9
         boundary = (self.middle_ns - self.begin_ns) / 1e9
-        return TwoSteps(label, seconds, boundary, tuple(lane for lane in lanes if lane.bars), note)
+        kept = tuple(lane for lane in lanes if lane.bars)
+        return TwoSteps(label, seconds, boundary, kept, note, timed)
 
 
 def rows(sides: Sequence[Side]) -> tuple[TwoSteps, ...]:

@@ -125,15 +125,14 @@ def _tip(place: Place, found: Roofline) -> str:
 
 
 def _note(found: Roofline) -> str:
-    least = "Some operators have no formula: the job computes at least this much. " * int(
-        found.lower_bound
-    )
+    parts = ["Bytes are counted as if nothing were fused or cached, for the job as it is."]
+    if found.lower_bound:
+        parts.append("Some operators have no formula: the job computes at least this much.")
+    if len(found.places) > 1:
+        parts.append("The plan computes the same in less time; what it moves was not counted.")
     busy = " beside other work, so it may be too low" if found.disturbed else ""
-    return (
-        f"{least}Bytes are counted as if nothing were fused or cached, for the job as it is; under "
-        "the plan the same is computed in less time, and what it moves was not counted again. "
-        f"The roof was measured on {found.measured_on}{busy}."
-    )
+    parts.append(f"The roof was measured on {found.measured_on}{busy}.")
+    return " ".join(parts)
 
 
 def _table(found: Roofline) -> DataTable:

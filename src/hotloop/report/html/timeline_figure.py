@@ -18,9 +18,12 @@ MOST_ROWS = 120
 
 
 def figures(found: Sequence[TwoSteps]) -> list[Figure]:
-    """All on one scale: what is shorter is shorter."""
-    longest = max((one.seconds for one in found), default=1.0)
-    return [_figure(one, number, longest) for number, one in enumerate(found, start=1)]
+    """Those that were timed are on one scale: what is shorter is shorter."""
+    longest = max((one.seconds for one in found if one.timed), default=1.0)
+    return [
+        _figure(one, number, longest if one.timed else one.seconds)
+        for number, one in enumerate(found, start=1)
+    ]
 
 
 def _figure(found: TwoSteps, number: int, longest: float) -> Figure:
