@@ -7,7 +7,7 @@ their own number format.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,8 +35,8 @@ class Terms:
 def cross_entropy(torch: Any) -> Any:
     """The function (logits, target, weight, terms) -> loss, for autograd.
 
-    Logits are (rows, classes, positions), the target is (rows, positions), the weight is that of
-    each class or None.
+    Logits are (rows, classes) or (rows, classes, positions), and the target is the same without
+    classes; the weight is that of each class, or None.
     """
 
     class ChunkedCrossEntropy(torch.autograd.Function):  # type: ignore[misc]
@@ -62,13 +62,14 @@ def cross_entropy(torch: Any) -> Any:
     return ChunkedCrossEntropy.apply
 
 
-def pieces(shape: tuple[int, int, int], chunk: int) -> Iterator[tuple[slice, slice]]:
-    """Of at most `chunk` logits, unless a single row has more: whole rows as far as possible."""
-    rows, classes, positions = shape
-    if classes * positions <= chunk or positions == 1:
+def pieces(shape: Sequence[int], chunk: int) -> Iterator[tuple[slice, ...]]:
+    """Of the target: at most `chunk` logits each, whole rows as far as possible, one at least."""
+    rows, classes, *rest = shape
+    positions = rest[0] if rest else 1
+    if not rest or classes * positions <= chunk:
         step = max(1, chunk // (classes * positions))
         for row in range(0, rows, step):
-            yield slice(row, row + step), slice(None)
+            yield (slice(row, row + step),)
         return
     step = max(1, chunk // classes)
     for row in range(rows):
@@ -76,20 +77,24 @@ def pieces(shape: tuple[int, int, int], chunk: int) -> Iterator[tuple[slice, sli
             yield slice(row, row + 1), slice(position, position + step)
 
 
+def _of_logits(piece: tuple[slice, ...]) -> tuple[slice, ...]:
+    """With all classes, which come second."""
+    return (piece[0], slice(None), *piece[1:])
+
+
 def _losses(torch: Any, logits: Any, target: Any, weight: Any, terms: Terms) -> Any:
     losses = torch.empty(target.shape, dtype=terms.computed_in, device=logits.device)
-    for rows, positions in pieces(logits.shape, terms.chunk):
-        here = target[rows, positions]
-        logs = torch.log_softmax(logits[rows, :, positions], 1, dtype=terms.computed_in)
-        found, counts = _known(torch, here, terms)
+    for piece in pieces(logits.shape, terms.chunk):
+        logs = torch.log_softmax(logits[_of_logits(piece)], 1, dtype=terms.computed_in)
+        found, counts = _known(torch, target[piece], terms)
         own = -logs.gather(1, found.unsqueeze(1)).squeeze(1)
         if weight is not None:
             own *= weight[found]
         if terms.smoothing:
-            spread = -(logs if weight is None else logs * weight.view(-1, 1)).sum(1)
+            spread = -(logs if weight is None else logs * _by_class(weight, logs)).sum(1)
             share = terms.smoothing / logits.shape[1]
             own = (1 - terms.smoothing) * own + share * spread
-        losses[rows, positions] = own.masked_fill_(~counts, 0.0)
+        losses[piece] = own.masked_fill_(~counts, 0.0)
     return losses
 
 
@@ -98,17 +103,17 @@ def _gradient(torch: Any, logits: Any, target: Any, weight: Any, scale: Any, ter
     gradient = torch.empty_like(logits)
     share = terms.smoothing / logits.shape[1]
     every = 1.0 * logits.shape[1] if weight is None else weight.sum()
-    for rows, positions in pieces(logits.shape, terms.chunk):
-        found, counts = _known(torch, target[rows, positions], terms)
-        how_much = scale[rows, positions] * counts
+    for piece in pieces(logits.shape, terms.chunk):
+        found, counts = _known(torch, target[piece], terms)
+        how_much = scale[piece] * counts
         own = (1 - terms.smoothing) * (1.0 if weight is None else weight[found]) * how_much
-        part = torch.softmax(logits[rows, :, positions], 1, dtype=terms.computed_in)
+        part = torch.softmax(logits[_of_logits(piece)], 1, dtype=terms.computed_in)
         part *= (own + share * every * how_much).unsqueeze(1)
         if terms.smoothing:
             spread = share * how_much.unsqueeze(1)
-            part -= spread if weight is None else spread * weight.view(-1, 1)
+            part -= spread if weight is None else spread * _by_class(weight, part)
         part.scatter_add_(1, found.unsqueeze(1), -own.unsqueeze(1))
-        gradient[rows, :, positions] = part
+        gradient[_of_logits(piece)] = part
     return gradient
 
 
@@ -117,6 +122,10 @@ def _total(torch: Any, target: Any, weight: Any, terms: Terms) -> Any:
     found, counts = _known(torch, target, terms)
     each = counts if weight is None else weight[found] * counts
     return each.sum(dtype=terms.computed_in)
+
+
+def _by_class(weight: Any, like: Any) -> Any:
+    return weight.view(-1, *(1 for _ in like.shape[2:]))
 
 
 def _known(torch: Any, target: Any, terms: Terms) -> tuple[Any, Any]:
