@@ -1,0 +1,91 @@
+"""What documents say of the program is what the program does."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hotloop import codec, schema
+from hotloop.cli import manual
+from hotloop.cli.main import COMMANDS
+from tests.report.rich import rich
+from tests.sources import ROOT
+
+GENERATED = "is not current: python docs/generate.py writes it anew"
+
+
+def generated() -> dict[Path, str]:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    made: Callable[[], dict[Path, str]] = module.made
+    return made()
+
+
+def test_generated_documents_are_current() -> None:
+    for path, text in generated().items():
+        assert path.exists() and path.read_text(encoding="utf-8") == text, f"{path} {GENERATED}"
+
+
+def test_no_manual_page_is_left_of_a_command_that_is_gone() -> None:
+    pages = {path.stem for path in (ROOT / "docs" / "commands").glob("*.md")}
+    assert pages == {*COMMANDS, "index"}
+
+
+def test_a_manual_page_has_every_option() -> None:
+    page = manual.page("report", COMMANDS["report"])
+    assert page.startswith("# hotloop report\n\nMake the report of a study")
+    assert "| `--html FILE` | write the page here" in page
+    assert "| `[STUDY]` | a folder under .hotloop" in page
+    compared = manual.page("compare", COMMANDS["compare"])
+    assert "how much slower is too much (default: 5%)" in compared
+
+
+class TestSchema:
+    def valid(self, value: Any, part: dict[str, Any], parts: dict[str, Any]) -> bool:
+        """The few words of JSON schema that ours uses."""
+        if "$ref" in part:
+            return self.valid(value, parts[part["$ref"].rpartition("/")[2]], parts)
+        if "anyOf" in part:
+            return any(self.valid(value, one, parts) for one in part["anyOf"])
+        if "enum" in part:
+            return value in part["enum"]
+        kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
+        kind = part.get("type")
+        if kind in ("integer", "number"):
+            return isinstance(value, int if kind == "integer" else int | float)
+        if kind is not None and not isinstance(value, kinds[kind]):
+            return False
+        if isinstance(value, list) and isinstance(part.get("items"), dict):
+            return all(self.valid(each, part["items"], parts) for each in value[:50])
+        if isinstance(value, dict) and "properties" in part:
+            known = part["properties"]
+            whole = set(part.get("required", ())) <= value.keys() <= known.keys()
+            return whole and all(self.valid(value[key], known[key], parts) for key in value)
+        return True
+
+    def test_a_study_is_valid(self) -> None:
+        made = schema.study_schema()
+        document = json.loads(codec.encode(rich()))
+        assert self.valid(document, made, made["$defs"])
+        document["trials"][0]["seconds"] = "long"
+        assert not self.valid(document, made, made["$defs"])
+
+    def test_fields_say_what_they_are(self) -> None:
+        parts = schema.study_schema()["$defs"]
+        trial = parts["Trial"]["properties"]
+        assert trial["hung_at"]["description"] == "Where a script that ran out of time was."
+        assert "deep" in trial and "DepthReport" in parts
+
+
+@pytest.mark.parametrize("name", ["mkdocs.yml"])
+def test_the_site_names_every_page(name: str) -> None:
+    path = ROOT / name
+    if not path.exists():
+        pytest.skip("there is no site yet")
