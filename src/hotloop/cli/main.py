@@ -8,7 +8,19 @@ import os
 import sys
 
 from hotloop import __version__
-from hotloop.cli import compare, doctor, levers, optimize, profile, report, resume, run, verify
+from hotloop.cli import (
+    compare,
+    completion,
+    config,
+    doctor,
+    levers,
+    optimize,
+    profile,
+    report,
+    resume,
+    run,
+    verify,
+)
 from hotloop.errors import HotloopError, UsageError
 
 TYPE_CHECKING = False  # importing typing would take a fifth of the time that --help takes
@@ -26,21 +38,17 @@ COMMANDS: dict[str, ModuleType] = {
     "compare": compare,
     "levers": levers,
     "doctor": doctor,
+    "completion": completion,
 }
 
 WELCOME = """\
-hotloop makes PyTorch jobs fast. Point it at a training script as it is:
+hotloop makes PyTorch jobs fast. Three commands are what most people need:
 
-  hotloop optimize train.py --lr 3e-4             find what makes it faster, and prove it
-  hotloop run --plan hotloop.json train.py …      train under the plan that was found
-  hotloop verify --plan hotloop.json train.py …   look longer whether it trains the same
-  hotloop profile train.py --lr 3e-4              how fast it is, where each step's time goes
-  hotloop report                                  what the last of these found, as a page to show
-  hotloop compare BEFORE AFTER                    did a change make it slower
-  hotloop levers                                  the optimisations that a plan may hold
-  hotloop doctor                                  what this machine can do, and what spoils it
+  hotloop optimize train.py --lr 3e-4          find what makes it faster, and prove it
+  hotloop run --plan hotloop.json train.py …   train under the plan that was found
+  hotloop report --open                        what was found, as a page to show
 
-hotloop COMMAND --help explains a command.
+hotloop --help lists the others, and hotloop COMMAND --help explains one.
 """
 
 
@@ -58,7 +66,8 @@ class _Parser(argparse.ArgumentParser):
         return arguments, unknown
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(folder: str | None = None) -> argparse.ArgumentParser:
+    """`folder`: where to look for a configuration. None: there is none."""
     top = _Parser(prog="hotloop", description="Makes PyTorch jobs fast.", allow_abbrev=False)
     top.add_argument("--version", action="version", version=f"hotloop {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
@@ -72,6 +81,10 @@ def parser() -> argparse.ArgumentParser:
             allow_abbrev=False,
         )
         module.add_arguments(command)
+    if folder is not None:
+        path, table = config.read(folder)
+        if table:
+            config.preset(commands.choices, path, table)
     return top
 
 
@@ -104,8 +117,15 @@ def _obey(words: list[str]) -> int:
         return 0
     if words[0] == "optimize":
         words = [words[0], *resume.spelled_out(words[1:])]
-    arguments = parser().parse_args(words)
+    arguments = parser(_here()).parse_args(words)
     return int(COMMANDS[arguments.command].run(arguments))
+
+
+def _here() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:  # somebody has deleted it
+        return None
 
 
 def _explain(error: HotloopError) -> int:
