@@ -331,6 +331,21 @@ def test_blocks_stand_in_for_a_whole_that_cannot_be() -> None:
     assert names(alone.plan) == ("compile_blocks",)
 
 
+def test_blocks_come_right_after_the_whole_and_do_not_suffer_from_its_taking_long() -> None:
+    def law(levers: frozenset[str]) -> float | None:
+        return None if "compile" in levers else 1.0
+
+    offered = [
+        Candidate("compile", ({},), 0.3, predicted=0.9),
+        Candidate("compile_blocks", ({},), 0.01),
+        *candidates(bf16=0.5),
+    ]
+    bench = SimulatedBench(law)
+    found = climb(1.0, offered, bench, patience=0.5)
+    assert [names(plan) for plan, _, _ in bench.measured] == [("compile",), ("compile_blocks",)]
+    assert found.untried == ("bf16",)
+
+
 def test_blocks_have_the_partners_of_the_whole() -> None:
     def law(levers: frozenset[str]) -> float | None:
         if "compile" in levers:

@@ -208,9 +208,15 @@ class _Ascent:
         for chosen in plan.levers:
             if lacking := missing(plan, chosen.lever):
                 return Score(None, f"it needs {', '.join(lacking)}", applied=False)
-        if self._plan == self._start and self._bench.spent > self._patience:
+        if self._is_out_of_patience(plan):
             raise _OutOfPatience
         return self._bench.measure(plan, "screen", self._best * CLEARLY_WORSE)
+
+    def _is_out_of_patience(self, plan: Plan) -> bool:
+        """A stand-in has its chance: what it stands in for may have failed by taking long."""
+        if self._plan != self._start or any(map(stood_for, names(plan))):
+            return False
+        return self._bench.spent > self._patience
 
     def _with_requirements(self, lever: str, setting: dict[str, Any]) -> tuple[LeverSetting, ...]:
         """One that cannot be without another brings it along."""
@@ -221,10 +227,15 @@ class _Ascent:
 
 def _most_promising_first(candidates: Sequence[Candidate]) -> list[Candidate]:
     ranks = list(LEVERS)
-    worth = [candidate for candidate in candidates if candidate.settings]
-    return sorted(
-        worth, key=lambda one: (-(one.predicted or 0.0), -one.share, ranks.index(one.lever))
-    )
+    worth = {candidate.lever: candidate for candidate in candidates if candidate.settings}
+
+    def place(one: Candidate) -> tuple[float, float, int, bool]:
+        """A stand-in comes right after what it stands in for."""
+        leader = worth.get(stood_for(one.lever) or one.lever, one)
+        rank = ranks.index(leader.lever)
+        return -(leader.predicted or 0.0), -leader.share, rank, leader is not one
+
+    return sorted(worth.values(), key=place)
 
 
 def _too_little(gain: float) -> str:
