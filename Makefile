@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test clean
+.PHONY: demo test docs clean
 
 demo: $(READY)
 	cd examples && ../$(BIN)/hotloop optimize --steps 20 image_cnn.py
@@ -15,6 +15,12 @@ test: $(READY)
 	$(BIN)/mypy
 	$(BIN)/pytest --numprocesses auto --dist loadfile -m 'not alone'
 	$(BIN)/pytest -m alone
+
+# Its pages and the schema are made from the source; the site is then in build/site.
+docs: $(READY)
+	$(BIN)/python docs/generate.py
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build
