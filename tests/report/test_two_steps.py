@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from hotloop.inspection import Inspection, Kernels
+from hotloop.levers.base import Receipt
 from hotloop.measurement import Kind, Measurement
-from hotloop.report import kernel_steps, two_steps
+from hotloop.report import breakdown_rows, kernel_steps, two_steps
 from hotloop.report.sides import Side
 from hotloop.report.two_steps import BY_EVENTS, Bar, Lane, TwoSteps
 from tests.builders import Log, measurement, on_gpu, training, trial
@@ -80,6 +81,16 @@ class TestGpu:
 
     def test_where_it_was_not_timed_there_is_no_row(self) -> None:
         assert "GPU" not in lanes(drawn(measurement()))
+
+
+def test_another_batch_size_is_said() -> None:
+    receipt = Receipt("batch_size", True, evidence={"samples_before": 8, "samples": 16})
+    larger = trial(receipts=(receipt,))
+    assert larger.own_batches == 2
+    (found,) = two_steps.rows([Side("under the plan", larger)])
+    assert found.note == "Each of these steps takes 2 of the job's own batches."
+    (step,) = breakdown_rows.rows([Side("under the plan", larger)])
+    assert step.seconds == pytest.approx(0.010)  # for as many samples as the job's own step has
 
 
 def test_a_trial_of_few_steps_has_none_to_show() -> None:

@@ -29,22 +29,26 @@ class Breakdown:
 
 def rows(sides: Sequence[Side]) -> tuple[Breakdown, ...]:
     """On the CPU's clock: the parts add up to the step."""
-    return tuple(_breakdown(label, each.phases) for label, each in _figures(sides) if each.phases)
+    found = _figures(sides)
+    return tuple(_breakdown(side, each.phases) for side, each in found if each.phases)
 
 
 def gpu_rows(sides: Sequence[Side]) -> tuple[Breakdown, ...]:
     """Spans on the GPU's own clock: they overlap what the CPU does meanwhile."""
-    return tuple(
-        _breakdown(label, each.gpu_phases) for label, each in _figures(sides) if each.gpu_phases
-    )
+    found = _figures(sides)
+    return tuple(_breakdown(side, each.gpu_phases) for side, each in found if each.gpu_phases)
 
 
-def _figures(sides: Sequence[Side]) -> list[tuple[str, Figures]]:
-    measured = [(side.label, side.trial.measurement) for side in sides]
-    found = [(label, figures(each)) for label, each in measured if each is not None]
-    return [(label, each) for label, each in found if each is not None]
+def _figures(sides: Sequence[Side]) -> list[tuple[Side, Figures]]:
+    measured = [(side, side.trial.measurement) for side in sides]
+    found = [(side, figures(each)) for side, each in measured if each is not None]
+    return [(side, each) for side, each in found if each is not None]
 
 
-def _breakdown(label: str, phases: Sequence[PhaseShare]) -> Breakdown:
-    parts = [Part(one.phase, NAMES[Phase(one.phase)], one.seconds, one.share) for one in phases]
-    return Breakdown(label, sum(part.seconds for part in parts), tuple(parts))
+def _breakdown(side: Side, phases: Sequence[PhaseShare]) -> Breakdown:
+    """For as many samples as the job's own step has."""
+    batches = side.trial.own_batches
+    parts = [
+        Part(one.phase, NAMES[Phase(one.phase)], one.seconds / batches, one.share) for one in phases
+    ]
+    return Breakdown(side.label, sum(part.seconds for part in parts), tuple(parts))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from hotloop import durations, timeline
@@ -82,8 +82,16 @@ class Window:
 
 
 def rows(sides: Sequence[Side]) -> tuple[TwoSteps, ...]:
-    found = (_two_steps(side.label, side.trial.measurement) for side in sides)
+    found = (_of_side(side) for side in sides)
     return tuple(each for each in found if each is not None)
+
+
+def _of_side(side: Side) -> TwoSteps | None:
+    made, batches = _two_steps(side.label, side.trial.measurement), side.trial.own_batches
+    if made is None or batches == 1:
+        return made
+    longer = f"Each of these steps takes {batches:g} of the job's own batches."
+    return replace(made, note=f"{longer} {made.note}".strip())
 
 
 def cpu_lane(events: Events, window: Window) -> Lane:
