@@ -1,0 +1,147 @@
+"""`hotloop experiment`: one of the well-known comparisons, on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from hotloop.cli import common
+
+TYPE_CHECKING = False  # see main
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hotloop.experiments.base import Outcome
+    from hotloop.experiments.lab import Lab
+    from hotloop.job import ScriptJob
+
+SUMMARY = "run one of the well-known comparisons on this machine"
+USAGE = "hotloop experiment NAME [options]"
+DESCRIPTION = """\
+Runs a well-known comparison on this machine, with jobs that hotloop brings along: each case several
+times, in fresh processes, in turn. Prints a table, draws a figure and writes JSON. On a CPU jobs
+are scaled down. --list explains them all; docs/lab.md walks through them.
+"""
+PRECISIONS = ("float32", "bfloat16", "float16")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("name", nargs="?", metavar="NAME", help="which one; --list names them")
+    add("--list", action="store_true", help="what there is")
+    add("--batch-size", type=common.positive, metavar="N", help="another batch than its own")
+    add("--precision", choices=PRECISIONS, help="this number format alone, where it has several")
+    add("--out", metavar="DIR", default="lab", help="results/ and figures/ go there (default: lab)")
+    add(
+        "--runs", type=common.positive, default=3, metavar="N", help="processes a case (default: 3)"
+    )
+    add("--steps", type=common.positive, metavar="N", help="steps a process (default: enough)")
+    add("--device", choices=("cpu", "cuda"), help="(default: a GPU where there is one)")
+    add("--timeout", type=common.duration, default=600.0, metavar="TIME", help="a process, at most")
+    add("--python", metavar="PATH", help="the interpreter that has torch (default: the active one)")
+    add("--json", action="store_true", help="print what came of it as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.list:
+        return _list()
+    return common.obeyed(arguments, _experiment)
+
+
+def _list() -> int:
+    from hotloop.experiments.registry import EXPERIMENTS
+
+    width = max(map(len, EXPERIMENTS))
+    lines = [f"  {name:<{width}}  {one.summary}" for name, one in EXPERIMENTS.items()]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0
+
+
+def _experiment(arguments: argparse.Namespace, received: list[int]) -> int:
+    from pathlib import Path
+
+    from hotloop.errors import UsageError
+    from hotloop.experiments.keeping import keep
+    from hotloop.experiments.registry import EXPERIMENTS
+
+    if arguments.name not in EXPERIMENTS:
+        what = f"There is no experiment {arguments.name}." if arguments.name else "Which one?"
+        raise UsageError(what, f"There are: {', '.join(EXPERIMENTS)}.")
+    out = Path(arguments.out).absolute()
+    try:
+        outcome = EXPERIMENTS[arguments.name]().run(_lab(arguments, received, out))
+    except KeyboardInterrupt:
+        if not received:
+            raise
+        return common.interrupted(received)
+    if received:
+        return common.interrupted(received)
+    return _show(arguments, outcome, *keep(outcome, out))
+
+
+def _lab(arguments: argparse.Namespace, received: list[int], out: Path) -> Lab:
+    import os
+
+    from hotloop import installed, interpreter, machine, roofs
+    from hotloop.cli import signals
+    from hotloop.experiments.lab import Asked, Lab
+    from hotloop.study import new_folder
+    from hotloop.trial.launch import ProcessLauncher
+
+    python = interpreter.find(arguments.python)
+    interpreter.require_torch(python, os.getcwd())
+    build, gpus = installed.look(python), machine.describe().gpus
+    usual = "cuda" if gpus and (build.cuda or build.hip) else "cpu"
+    device = arguments.device or usual
+    where = f"{gpus[0].name if device == 'cuda' and gpus else 'CPU'}, torch {build.torch}"
+    asked = Asked(
+        arguments.batch_size,
+        arguments.precision,
+        arguments.runs,
+        arguments.steps,
+        arguments.timeout,
+    )
+    job = _name(arguments.name, python)
+    return Lab(
+        python,
+        device,
+        where,
+        asked,
+        new_folder(out / "trials", job),
+        ProcessLauncher(),
+        signals.heeded(received, lambda glimpse: None),
+        lambda: roofs.of(python, watch=lambda: signals.heed(received)),
+        lambda text: _say(text),
+    )
+
+
+def _name(name: str, python: str) -> ScriptJob:
+    """Stands for the experiment where a folder is named after a job."""
+    from hotloop.job import ScriptJob
+
+    return ScriptJob(f"{name}.py", False, (), python, ".")
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"hotloop: {text} …\n")
+
+
+def _show(arguments: argparse.Namespace, outcome: Outcome, results: Path, picture: Path) -> int:
+    from rich.console import Console
+
+    from hotloop.report.experiment_console import show_experiment
+
+    if arguments.json:
+        common.print_json({"experiment": outcome, "results": str(results), "figure": str(picture)})
+        return 0
+    left = [("results", common.short(results)), ("figure", common.short(picture))]
+    show_experiment(
+        Console(),
+        outcome.title,
+        outcome.where,
+        outcome.head,
+        outcome.rows,
+        outcome.notes,
+        left,
+    )
+    return 0

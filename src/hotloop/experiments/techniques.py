@@ -1,0 +1,114 @@
+"""Techniques one by one and all together, on a transformer: speed, memory and what it learns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hotloop.experiments import words
+from hotloop.experiments.base import (
+    Case,
+    Experiment,
+    Figure,
+    Measured,
+    Outcome,
+    Series,
+    gain,
+    lever,
+)
+from hotloop.experiments.lab import Lab
+from hotloop.plan import LeverSetting, Plan
+from hotloop.search.interactions import combined
+
+ON_GPU = {"batch_size": 12}
+ON_CPU = {"batch_size": 8, "context": 128, "width": 64, "layers": 2, "pool": 32}
+STEPS = 20
+
+COMPILED = (lever("compile", mode="default"),)
+TECHNIQUES: dict[bool, dict[str, tuple[LeverSetting, ...]]] = {
+    True: {
+        "TF32": (lever("tf32"),),
+        "bfloat16": (lever("bf16"),),
+        "fused optimizer": (lever("fused_optimizer"),),
+        "compiled": COMPILED,
+        "compiled, fused attention": (*COMPILED, lever("fused_attention")),
+        "loss compiled": (lever("compile_loss"),),
+    },
+    False: {
+        "fused optimizer": (lever("fused_optimizer"),),
+        "compiled": COMPILED,
+        "compiled, fused attention": (*COMPILED, lever("fused_attention")),
+    },
+}
+
+
+class Techniques(Experiment):
+    name = "techniques"
+    summary = "B4: each technique alone and all together: speed, memory, quality, in one table"
+
+    def run(self, lab: Lab) -> Outcome:
+        workload = "gpt:Gpt2" if lab.on_gpu else "gpt:TinyGpt"
+        settings: dict[str, Any] = dict(ON_GPU if lab.on_gpu else ON_CPU)
+        settings["batch_size"] = lab.asked.batch_size or settings["batch_size"]
+        cases = [Case("as PyTorch starts", workload, settings)]
+        if lab.on_gpu:
+            cases.append(Case("strict float32", workload, {**settings, "tf32": "off"}))
+        cases += [
+            Case(name, workload, settings, levers)
+            for name, levers in TECHNIQUES[lab.on_gpu].items()
+        ]
+        measured = lab.measure(cases)
+        together = Case("all together", workload, settings, _all(measured))
+        measured += lab.measure([together])
+        losses = {
+            one.case.label: lab.trained(one.case, steps=STEPS)
+            for one in (measured[0], measured[-1])
+        }
+        return Outcome(
+            self.name,
+            "Techniques, one by one and together",
+            lab.where,
+            ("technique", "a step", "gain", "memory", "of before"),
+            tuple(_row(measured[0], one) for one in measured),
+            _figure(measured),
+            _notes(measured, losses),
+            tuple(measured),
+            {"losses": losses},
+        )
+
+
+def _all(measured: list[Measured]) -> tuple[LeverSetting, ...]:
+    """Of those that came to their end, in the order in which they are applied."""
+    found: tuple[LeverSetting, ...] = ()
+    for one in measured:
+        found += tuple(each for each in one.case.levers if one.ran and each not in found)
+    return combined(Plan(), found).levers
+
+
+def _row(first: Measured, one: Measured) -> tuple[str, ...]:
+    share = one.memory / first.memory if one.memory and first.memory else None
+    return (
+        one.case.label,
+        words.seconds(one.step),
+        "" if one is first else words.ratio(gain(first, one)),
+        words.size(one.memory),
+        "" if one is first else words.percent(share),
+    )
+
+
+def _notes(measured: list[Measured], losses: dict[str, dict[str, Any]]) -> tuple[str, ...]:
+    notes = list(words.failures(measured))
+    before, after = (told.get("loss") for told in losses.values())
+    if before and after:
+        notes.append(
+            f"After {STEPS} steps the loss is {after:.4f} with all together, {before:.4f} without."
+        )
+    else:
+        reasons = [str(told["reason"]) for told in losses.values() if "reason" in told]
+        notes.append(f"Losses could not be compared: {'; '.join(reasons)}.")
+    return tuple(notes)
+
+
+def _figure(measured: list[Measured]) -> Figure:
+    gains = [(one.case.label, gain(measured[0], one)) for one in measured]
+    points = tuple((label, found.ratio) for label, found in gains if found)
+    return Figure("bars", "Times as fast as PyTorch starts", "×", (Series("gain", points),))
