@@ -1,5 +1,7 @@
 """hotloop makes PyTorch jobs fast, and shows that they still do the same training."""
 
+from hotloop.version import VERSION as __version__
+
 TYPE_CHECKING = False  # importing typing would take a fifth of the time that --help takes
 if TYPE_CHECKING:
     from typing import Any
@@ -8,8 +10,7 @@ if TYPE_CHECKING:
     from hotloop.training import train
     from hotloop.training_job import TrainingJob
 
-__version__ = "0.1.0"
-__all__ = ["TrainingJob", "optimize", "profile", "train"]
+__all__ = ["TrainingJob", "__version__", "optimize", "profile", "train"]
 
 _HOME = {
     "TrainingJob": "hotloop.training_job",

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hotloop import __version__, codec
+from hotloop import codec
 from hotloop.diagnose.diagnosis import Diagnosis
 from hotloop.equivalence.judge import Equivalence
 from hotloop.errors import StudyMismatch, StudyNotWritable
@@ -21,6 +21,7 @@ from hotloop.search.climb import Candidate, Climb
 from hotloop.search.proof import Proof
 from hotloop.search.rescue import Rescue
 from hotloop.trial.trial import Trial
+from hotloop.version import VERSION as HOTLOOP
 
 VERSION = 1
 FOLDER = ".hotloop"
@@ -106,7 +107,7 @@ class Study:
     """What the machine can do at most, where it was measured."""
     diagnosis: Diagnosis | None = None
     """What limits the job as it is."""
-    hotloop: str = __version__
+    hotloop: str = HOTLOOP
     version: int = VERSION
 
     def with_trial(self, trial: Trial) -> Study:

@@ -7,7 +7,6 @@ import io
 import os
 import sys
 
-from hotloop import __version__
 from hotloop.cli import (
     compare,
     completion,
@@ -23,6 +22,7 @@ from hotloop.cli import (
     verify,
 )
 from hotloop.errors import HotloopError, UsageError
+from hotloop.version import VERSION
 
 TYPE_CHECKING = False  # importing typing would take a fifth of the time that --help takes
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class _Parser(argparse.ArgumentParser):
 def parser(folder: str | None = None) -> argparse.ArgumentParser:
     """`folder`: where to look for a configuration. None: there is none."""
     top = _Parser(prog="hotloop", description="Makes PyTorch jobs fast.", allow_abbrev=False)
-    top.add_argument("--version", action="version", version=f"hotloop {__version__}")
+    top.add_argument("--version", action="version", version=f"hotloop {VERSION}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name, module in COMMANDS.items():
         command = commands.add_parser(

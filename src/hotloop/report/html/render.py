@@ -9,13 +9,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from hotloop import __version__
 from hotloop.report.html import colours
 from hotloop.report.html.blocks import Drawn
 from hotloop.report.html.figure import Figure, Number
 from hotloop.report.html.sections import sections
 from hotloop.report.html.svg import plain
 from hotloop.report.page import Page
+from hotloop.version import VERSION
 
 MARKS = {"passed": "✓", "failed": "✗", "unknown": "?", "not applicable": "–"}
 
@@ -33,7 +33,7 @@ def render(page: Page) -> str:
         style_hash=_digest(style),
         script_hash=_digest(script),
         marks=MARKS,
-        version=__version__,
+        version=VERSION,
     )
 
 
