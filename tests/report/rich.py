@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hotloop.depth import DepthReport, MemoryTimeline
+from hotloop.depth import DepthReport, MemoryTimeline, OperatorRow, OperatorTable
 from hotloop.diagnose.base import Effort, Finding
 from hotloop.diagnose.checklist import Point, Status
 from hotloop.diagnose.diagnosis import Diagnosis
@@ -88,7 +88,9 @@ def _looked_into(timed: Trial) -> Trial:
 def _deep() -> Trial:
     sizes = [10**9 + (number % 20) * 10**7 for number in range(60)]
     line = MemoryTimeline("cuda:0", [number / 1000 for number in range(60)], sizes)
-    return trial(purpose="depth kernel", deep=DepthReport("kernel", memory=[line]))
+    rows = [OperatorRow("aten::mm", "[32, 64] [64, 8]", 8, 0.001, 0.002, 0.003, 0.003)]
+    deep = DepthReport("kernel", operators=OperatorTable(4, rows, []), memory=[line])
+    return trial(purpose="depth kernel", deep=deep)
 
 
 def _roof() -> Roof:

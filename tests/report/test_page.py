@@ -27,6 +27,7 @@ from hotloop.search.climb import Climb
 from hotloop.study import Found, Options, Study
 from hotloop.trial.trial import State
 from tests.builders import GPU, job, machine, measurement, training, trial
+from tests.report.rich import rich
 from tests.report.studies import BF16, BOTH, failed, lost, numbered, searched, won
 from tests.test_recordings import GPT2, RESNET, recorded
 
@@ -228,6 +229,13 @@ class TestRuns:
     def test_only_what_was_timed_has_a_speed(self) -> None:
         runs = page(won()).trials
         assert [one.step is not None for one in runs] == [True] * 6 + [False]
+
+
+def test_what_a_profiler_saw() -> None:
+    ((kind, found),) = page(rich()).depths
+    assert kind == "kernel"
+    (table,) = found.tables
+    assert table.title == "operators, a step (4 were profiled)"
 
 
 class TestCosts:

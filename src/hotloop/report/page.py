@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from hotloop.figures import figures
 from hotloop.report import (
     breakdown_rows,
     command_words,
+    depth_rows,
     energy_rows,
     equivalence_rows,
     every_trial,
@@ -25,6 +27,7 @@ from hotloop.report import (
     waterfall_rows,
 )
 from hotloop.report.breakdown_rows import Breakdown
+from hotloop.report.depth_rows import DepthRows
 from hotloop.report.energy_rows import Cost, Prices
 from hotloop.report.every_trial import TrialDetail
 from hotloop.report.finding_rows import FindingDetail
@@ -116,6 +119,8 @@ class Page:
     prices: Prices = field(default_factory=Prices)
     sizes: Curve | None = None
     """Batch sizes, where they were searched."""
+    depths: tuple[tuple[str, DepthRows], ...] = ()
+    """What profilers saw, by their names."""
 
 
 def page(
@@ -154,7 +159,14 @@ def page(
         plan=command_words.plan_text(found.plan) if found.plan else "",
         prices=prices,
         sizes=found.sizes,
+        depths=_depths(study),
     )
+
+
+def _depths(study: Study) -> tuple[tuple[str, DepthRows], ...]:
+    seen = [(trial.deep, Path(trial.log).parent) for trial in study.trials if trial.deep]
+    home = study.job.cwd
+    return tuple((deep.kind, depth_rows.rows(deep, folder, home)) for deep, folder in seen)
 
 
 def _to_apply(study: Study, found: Found, plan_file: str) -> Facts:

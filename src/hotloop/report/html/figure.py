@@ -27,6 +27,12 @@ class DataTable:
     head: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
+    def sorts(self, column: int) -> bool:
+        """Few rows need no sorting, and what has no values has no order."""
+        cells = [row[column] for row in self.rows]
+        valued = [cell for cell in cells if isinstance(cell, str) or cell.value is not None]
+        return len(cells) > 2 and bool(valued)
+
     def is_number(self, column: int) -> bool:
         return any(isinstance(row[column], Number) for row in self.rows)
 

@@ -7,7 +7,7 @@ from markupsafe import Markup
 from hotloop import units
 from hotloop.report.energy_rows import Cost, Prices
 from hotloop.report.every_trial import TrialDetail, interval_words
-from hotloop.report.html.blocks import Block, Logged, Said, Section, Tabled
+from hotloop.report.html.blocks import Block, Listed, Logged, Said, Section, Tabled
 from hotloop.report.html.figure import Cell, DataTable, Number
 from hotloop.report.html.strips import spread
 from hotloop.report.page import Page
@@ -17,6 +17,7 @@ ABOUT_RUNS = (
     "Each run is a fresh process. The line shows between which times nine in ten of its steps lie, "
     "and the dot their mean: one process alone says little of the next."
 )
+ABOUT_DEPTH = "Every profiler slows down what it watches: compare these times with each other only."
 GPU_ALONE = "Energy is that of the GPU alone, by its own counter. CO₂ is an estimate."
 GIVEN = "Prices are what was given on the command line."
 
@@ -66,6 +67,26 @@ def cost_section(page: Page) -> Section:
     table = Tabled("costs", "What an epoch costs", DataTable(head, tuple(rows)))
     drawn = any(one.joules_step is not None for one in page.costs)
     return Section("costs", "What an epoch costs", (table, Said(GPU_ALONE if drawn else GIVEN)))
+
+
+def depth_section(page: Page) -> Section:
+    """What a profiler saw. Its times are to be compared with each other only."""
+    blocks: list[Block] = []
+    for kind, found in page.depths:
+        for number, table in enumerate(found.tables, start=1):
+            made = DataTable(table.head, tuple(_depth_row(row, table.left) for row in table.rows))
+            blocks.append(Tabled(f"depth-{kind}-{number}", table.title, made))
+        notes = (*found.facts, *(("note", problem) for problem in found.problems))
+        files = tuple(("opened by", how) for how in found.files)
+        blocks += [Listed((*notes, *files))] if notes or files else []
+    lead: tuple[Block, ...] = (Said(ABOUT_DEPTH),) if blocks else ()
+    return Section("depth", "Under a profiler", (*lead, *blocks))
+
+
+def _depth_row(row: tuple[str, ...], words: int) -> tuple[Cell, ...]:
+    """Figures first, in the order of what they cost, and words at the end."""
+    figures = len(row) - words
+    return (*(Number(text, None) for text in row[:figures]), *row[figures:])
 
 
 def _drawing(one: TrialDetail, longest: float) -> tuple[Markup, str] | None:

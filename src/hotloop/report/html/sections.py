@@ -25,7 +25,12 @@ from hotloop.report.html.blocks import (
     Section,
     Typed,
 )
-from hotloop.report.html.run_tables import cost_section, refused_section, runs_section
+from hotloop.report.html.run_tables import (
+    cost_section,
+    depth_section,
+    refused_section,
+    runs_section,
+)
 from hotloop.report.page import Page, Training
 from hotloop.report.roofline_rows import Roofline
 
@@ -49,6 +54,7 @@ def sections(page: Page) -> list[Section]:
         _roofline(page),
         _memory(page),
         _training(page),
+        depth_section(page),
         runs_section(page),
         *((refused_section(page),) if page.waterfall is not None else ()),
         *((_limits(page),) if page.waterfall is not None else ()),
