@@ -97,7 +97,7 @@ def test_what_is_no_text(tmp_path: Path, kind: str) -> None:
 
 
 def test_what_is_saved_is_what_is_loaded(tmp_path: Path, lever: str) -> None:
-    made = plan.Plan((plan.LeverSetting(lever, {"n": 3}),), "abc", "2.13.0", "NVIDIA H200")
+    made = plan.Plan((plan.LeverSetting(lever, {"n": 3}),), "abc", "2.13.0", "NVIDIA H200", True)
     plan.save(made, tmp_path / "saved.json")
     assert plan.load(tmp_path / "saved.json") == made
 

@@ -43,7 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="lower_precision",
         help="the most that may happen to the training (default: lower_precision)",
     )
-    add("--objective", choices=("speed", "memory"), default="speed", help="(default: speed)")
+    add(
+        "--objective",
+        choices=("speed", "memory"),
+        default="speed",
+        help="memory: the smallest peak, or what makes a job run that runs out (default: speed)",
+    )
     add(
         "--resume",
         nargs="?",
