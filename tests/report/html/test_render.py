@@ -195,7 +195,7 @@ def test_figures_of_a_study_edited_by_hand_are_refused_rather_than_drawn() -> No
 
 
 def test_a_very_large_study_makes_a_small_page() -> None:
-    study = large_study(200, 10_000, random.Random(0), distinct=2)
+    study = large_study(200, 10_000, random.Random(0), distinct=1)
     text = render(page(study))
     assert len(text.encode()) < 8 * 2**20
     assert text.count('<details class="log"') == 200
