@@ -6,7 +6,8 @@ nobody listens to is not intercepted at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,7 +82,29 @@ class Seams:
     def all(self) -> list[Seam]:
         return list(vars(self).values())
 
+    @contextmanager
+    def unwatched(self) -> Iterator[None]:
+        """For as long as something is recorded rather than done: who only watches hears nothing.
+
+        Watchers live in the runtime; levers, which change what passes, must still do so.
+        """
+        lists = [each for seam in self.all() for each in (seam.before, seam.after)]
+        kept = [list(each) for each in lists]
+        for each in lists:
+            each[:] = [listener for listener in each if not _watches(listener)]
+        try:
+            yield
+        finally:
+            for each, before in zip(lists, kept, strict=True):
+                each[:] = before
+
     def silence(self) -> None:
         """In a process forked off the job, where nothing is to be recorded."""
         for seam in self.all():
             seam.silence()
+
+
+def _watches(listener: Any) -> bool:
+    owner = getattr(listener, "__self__", listener)
+    module = getattr(owner, "__module__", None) or type(owner).__module__
+    return str(module).startswith("hotloop.runtime.")

@@ -119,8 +119,10 @@ def test_each_part_is_judged_by_what_it_claims(
 ) -> None:
     factors: list[tuple[float, str]] = []
 
-    def judge(candidate: Trial, witnesses: Witnesses, factor: float, regroups: bool) -> Equivalence:
-        assert not regroups
+    def judge(
+        candidate: Trial, witnesses: Witnesses, factor: float, regroups: bool, hides: bool
+    ) -> Equivalence:
+        assert not regroups and not hides
         factors.append((factor, witnesses.yardstick.purpose))
         return Equivalence(len(factors) == 1, (), STEPS, 5, (), ())
 

@@ -58,12 +58,17 @@ class Witnesses:
 
 
 def judge(
-    candidate: Trial, witnesses: Witnesses, factor: float, regroups: bool = False
+    candidate: Trial,
+    witnesses: Witnesses,
+    factor: float,
+    regroups: bool = False,
+    hides_model: bool = False,
 ) -> Equivalence:
     """`factor`: how many times the yardstick may be exceeded. `regroups`: whether the plan may take
-    the samples of a step in other passes."""
+    the samples of a step in other passes. `hides_model`: whether steps are replayed."""
+    regroups = regroups or hides_model
     if regroups:
-        candidate, witnesses = _regrouped(candidate, witnesses)
+        candidate, witnesses = _regrouped(candidate, witnesses, hides_model)
     trials = (witnesses.reference, witnesses.yardstick, candidate)
     for trial, whose in zip(trials, ("the job as it is", "the yardstick", "it"), strict=True):
         if trial.state is not State.COMPLETE or trial.evidence is None:
@@ -90,11 +95,13 @@ def judge(
     )
 
 
-def _regrouped(candidate: Trial, witnesses: Witnesses) -> tuple[Trial, Witnesses]:
+def _regrouped(
+    candidate: Trial, witnesses: Witnesses, hides_model: bool
+) -> tuple[Trial, Witnesses]:
     def by_step(trial: Trial) -> Trial:
         if trial.evidence is None:
             return trial
-        found = structure.regrouped(trial.evidence.structure)
+        found = structure.regrouped(trial.evidence.structure, hides_model)
         return replace(trial, evidence=replace(trial.evidence, structure=found))
 
     return by_step(candidate), replace(

@@ -9,14 +9,14 @@ from hotloop.evidence import Given, SettingSeen, StepSeen, Structure
 from hotloop.measurement import LoaderSeen
 
 
-def regrouped(structure: Structure) -> Structure:
+def regrouped(structure: Structure, hides_model: bool = False) -> Structure:
     """As it is compared where a plan may take the samples of a step in other passes than the job.
 
     What a loader delivers is the whole batch either way; what the model is given is compared by the
-    step.
+    step, unless steps are replayed and nobody sees it.
     """
     delivered = [given for given in structure.given if given.stream.startswith("loader")]
-    return replace(structure, given=[*delivered, *structure.by_step])
+    return replace(structure, given=delivered if hides_model else [*delivered, *structure.by_step])
 
 
 def step_differences(

@@ -21,6 +21,7 @@ from hotloop.levers.loader_workers import LoaderWorkers
 from hotloop.levers.microbatch import Microbatch
 from hotloop.levers.pin_memory import PinMemory
 from hotloop.levers.sdpa_backend import SdpaBackend
+from hotloop.levers.step_graph import StepGraph
 from hotloop.levers.tf32 import Tf32
 from hotloop.levers.threads import Threads
 
@@ -45,6 +46,7 @@ _ALL: tuple[type[Lever], ...] = (
     FusedOptimizer,
     ChunkedLoss,
     CheckpointBlocks,
+    StepGraph,  # last: what it captures is what all others have made of the step
 )
 
 LEVERS: dict[str, type[Lever]] = {lever.name: lever for lever in _ALL}

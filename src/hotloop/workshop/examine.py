@@ -123,8 +123,10 @@ class Examiner:
         witnesses = Witnesses(self.reference, self._yardstick(bits), self._reseeded)
         draws = self.reference.evidence.draws if self.reference.evidence else False
         candidate = self._run(plan, self._exam(eager_random=draws), "candidate")
-        regroups = any(LEVERS[one.lever].regroups for one in plan.levers)
-        return judge(candidate, witnesses, factor_for(bits), regroups)
+        levers = [LEVERS[one.lever] for one in plan.levers]
+        regroups = any(lever.regroups for lever in levers)
+        hides = any(lever.hides_model for lever in levers)
+        return judge(candidate, witnesses, factor_for(bits), regroups, hides)
 
     def _yardstick(self, bits: int) -> Trial:
         if bits not in self._yardsticks:

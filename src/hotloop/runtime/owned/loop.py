@@ -49,6 +49,8 @@ class Loop:
         """Samples to one pass. A larger one than the batch is the whole batch."""
         usual = "cuda" if torch.cuda.is_available() else "cpu"
         self.device = torch.device(job.device or usual)
+        self.keeps_gradients = False
+        """Whether gradients stay where they are, to be written again."""
         self._steps = 0
 
     def train(self, told: Told = lambda epoch: None) -> Trained:
@@ -74,7 +76,7 @@ class Loop:
         self.schedule = self._checked.schedule(self.optimizer)
         self._learned = [p for group in self.optimizer.param_groups for p in group["params"]]
         is_half = job.precision == "float16"
-        self._scaler = torch.amp.GradScaler(self.device.type) if is_half else None
+        self.scaler = torch.amp.GradScaler(self.device.type) if is_half else None
 
     def _epoch(self, number: int) -> Epoch:
         began, before, loss = time.perf_counter(), self._steps, None
@@ -93,20 +95,27 @@ class Loop:
     def step(self, batch: Any) -> Any:
         """One step of the optimizer on one batch. Hands back the loss of its last part."""
         rows = self._rows(batch)
-        batch = splitting.moved(batch, self.device)
+        loss = self.compute(splitting.moved(batch, self.device), rows)
+        if self.schedule is not None:
+            self.schedule.step()
+        return loss
+
+    def compute(self, batch: Any, rows: int) -> Any:
+        """All of a step that the device does, on a batch that is there: a graph may replace it."""
+        self.optimizer.zero_grad(set_to_none=not self.keeps_gradients)
         gathering = Gathering(self._torch, rows)
         loss = None
         for part, count in splitting.parts(self._torch, batch, rows, self.microbatch):
             with self._precision():
                 returned = self.job.loss(self.model, part)
             found, weight = self._checked.loss(returned)
-            loss = gathering.differentiate(found, weight, count, self._scaler)
+            loss = gathering.differentiate(found, weight, count, self.scaler)
         gathering.finish(self._learned)
         self._update()
         return loss
 
     def _update(self) -> None:
-        optimizer, scaler, most = self.optimizer, self._scaler, self.job.max_grad_norm
+        optimizer, scaler, most = self.optimizer, self.scaler, self.job.max_grad_norm
         if most:
             if scaler is not None:
                 scaler.unscale_(optimizer)
@@ -116,9 +125,6 @@ class Loop:
         else:
             scaler.step(optimizer)
             scaler.update()
-        optimizer.zero_grad()
-        if self.schedule is not None:
-            self.schedule.step()
 
     def _precision(self) -> Any:
         if self.job.precision == "float32":
