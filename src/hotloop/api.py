@@ -43,6 +43,7 @@ def optimize(
     only: Sequence[str] = (),
     skip: Sequence[str] = (),
     steps: int | None = None,
+    thorough: bool = False,
     plan_out: str | Path = "hotloop.json",
     study_folder: str | Path = study.FOLDER,
     timeout: float = 600.0,
@@ -63,6 +64,7 @@ def optimize(
         steps=steps,
         budget=budget,
         look=True,
+        thorough=thorough,
     )
     named = job_of(job, args, settings, python)
     base = Path(study_folder).absolute()
