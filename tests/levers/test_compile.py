@@ -11,7 +11,7 @@ import pytest
 
 from hotloop.levers import graphs
 from hotloop.levers.base import Receipt
-from hotloop.levers.compile import Compile, cuda_graphs
+from hotloop.levers.compile import ON_A_CPU, Compile, cuda_graphs
 from hotloop.measurement import Software
 from tests import builders
 
@@ -191,10 +191,11 @@ def test_an_error_of_the_compiler_ends_the_job(
         receipt(torch, jobs, jobs.Net())
 
 
-def test_cuda_graphs_need_a_gpu(torch: Any, jobs: Any) -> None:
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune-no-cudagraphs"])
+def test_modes_for_a_gpu(mode: str, torch: Any, jobs: Any) -> None:
     model = jobs.Net()
-    found = receipt(torch, jobs, model, Compile("reduce-overhead"))
-    assert found == Receipt("compile", False, "CUDA graphs need a GPU")
+    found = receipt(torch, jobs, model, Compile(mode))
+    assert found == Receipt("compile", False, ON_A_CPU[mode])
     assert model._compiled_call_impl is None
 
 
@@ -270,7 +271,9 @@ def test_settings_and_what_it_could_win(known: Any) -> None:
 
 
 def test_what_takes_minutes_is_asked_for(known: Any) -> None:
-    dear = Compile.dear_settings(known())
+    gpu = builders.measurement(software=Software(device=builders.GPU))
+    assert Compile.dear_settings(known()) == [{"mode": "default", "dynamic": True}]
+    dear = Compile.dear_settings(known(measurement=gpu))
     assert dear == [{"mode": "max-autotune-no-cudagraphs"}, {"mode": "default", "dynamic": True}]
     assert not any(Compile(**setting).problem() for setting in dear)
     assert all(setting not in dear for setting in Compile.settings(known()))

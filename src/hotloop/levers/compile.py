@@ -18,8 +18,14 @@ from hotloop.levers.in_place import compile_in_place, is_compiled
 if TYPE_CHECKING:
     from hotloop.seams import Seam, Seams
 
+TUNING = "max-autotune-no-cudagraphs"
 QUICK_MODES = ("default", "reduce-overhead")
-MODES = (*QUICK_MODES, "max-autotune-no-cudagraphs")
+MODES = (*QUICK_MODES, TUNING)
+ON_A_CPU = {
+    "reduce-overhead": "CUDA graphs need a GPU",
+    TUNING: "torch has no kernels to choose from on a CPU",
+}
+"""Why a mode does nothing there."""
 TUNED = "select_algorithm_autotune"
 """torch's count of the products whose kernels were measured against each other. None are where all
 were measured before: the results are kept on disk."""
@@ -55,7 +61,8 @@ class Compile(Lever):
     @classmethod
     def dear_settings(cls, seen: Seen) -> list[dict[str, Any]]:
         """Tuning takes minutes; sizes that change are seen to by torch itself, at the second."""
-        return [{"mode": "max-autotune-no-cudagraphs"}, {"mode": "default", "dynamic": True}]
+        tuned = [{"mode": TUNING}] if seen.on_gpu else []
+        return [*tuned, {"mode": "default", "dynamic": True}]
 
     @classmethod
     def expected(cls, seen: Seen) -> Expectation:
@@ -86,7 +93,7 @@ class Compile(Lever):
             "graph_breaks": self._breaks,
             "recompilations": max(0, self._captures - len(self._compiled)),
         }
-        if self.mode == "max-autotune-no-cudagraphs":
+        if self.mode == TUNING:
             evidence["tuned"] = self._torch._dynamo.utils.counters["inductor"][TUNED]
         if self.mode == "reduce-overhead":
             skips = self._torch._dynamo.utils.counters["inductor"]["cudagraph_skips"]
@@ -134,9 +141,8 @@ class Compile(Lever):
         if is_compiled(module):
             return "the script already compiles its model"
         weight = next(module.parameters(), None)
-        if self.mode == "reduce-overhead" and (weight is None or not weight.is_cuda):
-            return "CUDA graphs need a GPU"
-        return ""
+        on_gpu = weight is not None and weight.is_cuda
+        return "" if on_gpu else ON_A_CPU.get(self.mode, "")
 
     def _is_ours(self, module: Any) -> bool:
         return any(known() is module for known in self._compiled)
