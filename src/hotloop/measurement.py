@@ -149,6 +149,8 @@ class LoopSeen:
     """Samples to one pass."""
     resizable: bool = True
     """Whether batches are put together by us, rather than by what the job's data() returns."""
+    augments: bool = False
+    """Whether it declares an augmentation."""
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ class Seams:
 
         Watchers live in the runtime; levers, which change what passes, must still do so.
         """
-        lists = [each for seam in self.all() for each in (seam.before, seam.after)]
+        lists: list[list[Any]] = [each for seam in self.all() for each in (seam.before, seam.after)]
         kept = [list(each) for each in lists]
         for each in lists:
             each[:] = [listener for listener in each if not _watches(listener)]

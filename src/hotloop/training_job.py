@@ -64,6 +64,14 @@ class TrainingJob:
         """A torch optimizer of these parameters."""
         raise NotImplementedError
 
+    def augment(self, inputs: Any) -> Any:
+        """Torch operations on a batch of inputs, each changed at random in a way of its own.
+
+        Inputs are the first of what a sample consists of. Runs where samples are loaded, a batch of
+        one at a time; or, if that is found to be faster, on the device.
+        """
+        return inputs
+
     def schedule(self, optimizer: Any) -> Any:
         """A learning-rate scheduler, stepped after every step of the optimizer; or None."""
         return None

@@ -22,6 +22,8 @@ def jobs(torch: Any) -> Any:
 @pytest.fixture
 def owned(torch: Any) -> Any:
     """Jobs that are described, whose loop is ours."""
+    from hotloop.runtime.owned import augmenting
     from tests.runtime.owned import jobs
 
+    augmenting.switch_on()  # an examination, in this very process, may have switched it off
     return jobs

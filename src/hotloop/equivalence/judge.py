@@ -230,10 +230,17 @@ def _not_compared(candidate: Trial, witnesses: Witnesses, streams: list[str]) ->
     lines = ["the random numbers themselves: seeds were fixed and dropout was off on both sides"]
     if others:
         lines.append(f"{', '.join(others)}: what it is given depends on the weights")
+    if _augments(witnesses.reference):
+        lines.append("the job's augmentation, which was off on both sides")
     skipped = structure.skipped(_evidence(candidate).structure)
     if skipped:
         lines.append(f"{skipped} steps that the gradient scaler skipped")
     return tuple(lines)
+
+
+def _augments(trial: Trial) -> bool:
+    loop = trial.measurement.inventory.loop if trial.measurement else None
+    return loop is not None and loop.augments
 
 
 def _evidence(trial: Trial) -> Evidence:

@@ -17,6 +17,7 @@ from hotloop.levers.compile_loss import CompileLoss
 from hotloop.levers.cudnn_benchmark import CudnnBenchmark
 from hotloop.levers.fused_attention import FusedAttention
 from hotloop.levers.fused_optimizer import FusedOptimizer
+from hotloop.levers.gpu_augment import GpuAugment
 from hotloop.levers.loader_workers import LoaderWorkers
 from hotloop.levers.microbatch import Microbatch
 from hotloop.levers.pin_memory import PinMemory
@@ -32,6 +33,7 @@ _ALL: tuple[type[Lever], ...] = (
     LoaderWorkers,
     PinMemory,
     CacheDataset,  # after the workers: those need no filling
+    GpuAugment,
     BatchSize,
     Microbatch,  # after the batch: its passes are parts of that
     Tf32,

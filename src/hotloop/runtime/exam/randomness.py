@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from hotloop.runtime.imports import when_imported
+from hotloop.runtime.owned import augmenting
 
 SEED = 20_071
 DROPOUTS = (
@@ -39,6 +40,7 @@ def pin(torch: Any, offset: int, eager_random: bool) -> None:
         _shift_seeds(random, "seed", offset)
     _pin_datasets(torch, offset)
     _switch_dropout_off(torch.nn.functional)
+    augmenting.switch_off()
     if eager_random:
         import torch._inductor.config as inductor
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hotloop.errors import JobInvalid
+from hotloop.runtime.owned import augmenting
 from hotloop.training_job import TrainingJob
 
 HELP = "Return a Dataset, tensors of one length, or an iterable of batches."
@@ -14,15 +15,21 @@ HELP = "Return a Dataset, tensors of one length, or an iterable of batches."
 class Feed:
     """Where batches come from. `resizable`: whether we put them together ourselves."""
 
-    def __init__(self, torch: Any, job: TrainingJob, batch_size: int) -> None:
+    def __init__(
+        self, torch: Any, job: TrainingJob, batch_size: int, augments: bool = True
+    ) -> None:
+        """`augments`: whether samples are augmented where they are loaded."""
         self._job = job
+        self._augment = augmenting.of(job) if augments else None
         data = job.data()
         columns = tensors_of(torch, data)
         self.resizable = True
         if columns is not None:
-            self._batches = _of_tensors(torch, job, batch_size, data, columns)
+            self._batches = _of_tensors(torch, job, batch_size, data, columns, self._taken())
         elif _is_dataset(torch, data):
-            self._batches = _of_dataset(torch, job, batch_size, data)
+            own = isinstance(data, torch.utils.data.IterableDataset)
+            augment = None if own else self._taken()
+            self._batches = _of_dataset(torch, job, batch_size, data, augment)
         elif isinstance(data, Iterable) and not isinstance(data, str | bytes):
             self.resizable = False
             self._batches = data
@@ -36,7 +43,16 @@ class Feed:
         if self._spent and isinstance(self._batches, Iterator):
             self._batches = self._job.data()
         self._spent = True
-        return iter(self._batches)
+        batches: Iterator[Any] = iter(self._batches)
+        augment = self._augment
+        if augment is None:
+            return batches
+        return (augmenting.changed(batch, augment) for batch in batches)
+
+    def _taken(self) -> augmenting.Change | None:
+        """What the dataset does itself is not done again to its batches."""
+        augment, self._augment = self._augment, None
+        return augment
 
 
 class TensorData:
@@ -125,22 +141,30 @@ def _is_dataset(torch: Any, data: Any) -> bool:
 
 
 def _of_tensors(
-    torch: Any, job: TrainingJob, batch_size: int, data: Any, columns: list[Any]
+    torch: Any,
+    job: TrainingJob,
+    batch_size: int,
+    data: Any,
+    columns: list[Any],
+    augment: augmenting.Change | None,
 ) -> Any:
     order = BatchOrder(torch, job, batch_size, columns[0])
+    dataset = TensorData(data, len(columns[0]))
     return torch.utils.data.DataLoader(
-        TensorData(data, len(columns[0])),
+        dataset if augment is None else augmenting.Augmented(dataset, augment),
         batch_sampler=order,
         num_workers=job.workers,
         collate_fn=as_it_is,
     )
 
 
-def _of_dataset(torch: Any, job: TrainingJob, batch_size: int, data: Any) -> Any:
+def _of_dataset(
+    torch: Any, job: TrainingJob, batch_size: int, data: Any, augment: augmenting.Change | None
+) -> Any:
     """A dataset that puts its samples together in its own way has a method `collate`."""
     in_its_own_order = isinstance(data, torch.utils.data.IterableDataset)
     return torch.utils.data.DataLoader(
-        data,
+        data if augment is None else augmenting.Augmented(data, augment),
         batch_size=batch_size,
         shuffle=job.shuffle and not in_its_own_order,
         drop_last=job.drop_last,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hotloop.errors import JobInvalid
-from hotloop.runtime.owned import splitting
+from hotloop.runtime.owned import augmenting, splitting
 from hotloop.runtime.owned.batches import Feed
 from hotloop.runtime.owned.checked import Checked
 from hotloop.runtime.owned.gathering import Gathering
@@ -49,6 +49,8 @@ class Loop:
         """Samples to one pass. A larger one than the batch is the whole batch."""
         usual = "cuda" if torch.cuda.is_available() else "cpu"
         self.device = torch.device(job.device or usual)
+        self.augments_here = False
+        """Whether inputs are augmented on the device, instead of where they are loaded."""
         self.keeps_gradients = False
         """Whether gradients stay where they are, to be written again."""
         self._steps = 0
@@ -68,7 +70,8 @@ class Loop:
         the sizes above may be changed, and afterwards everything is there."""
         torch, job = self._torch, self.job
         torch.manual_seed(job.seed)
-        self.feed = Feed(torch, job, self.batch_size)
+        self.feed = Feed(torch, job, self.batch_size, augments=not self.augments_here)
+        self.augment = augmenting.of(job) if self.augments_here else None
         torch.manual_seed(job.seed)  # the weights do not depend on what the data drew
         self.model = self._checked.model().to(self.device)
         self.model.train()
@@ -95,10 +98,14 @@ class Loop:
     def step(self, batch: Any) -> Any:
         """One step of the optimizer on one batch. Hands back the loss of its last part."""
         rows = self._rows(batch)
-        loss = self.compute(splitting.moved(batch, self.device), rows)
+        loss = self.compute(self._there(batch), rows)
         if self.schedule is not None:
             self.schedule.step()
         return loss
+
+    def _there(self, batch: Any) -> Any:
+        batch = splitting.moved(batch, self.device)
+        return batch if self.augment is None else augmenting.changed(batch, self.augment)
 
     def compute(self, batch: Any, rows: int) -> Any:
         """All of a step that the device does, on a batch that is there: a graph may replace it."""

@@ -19,6 +19,7 @@ from hotloop.measurement import (
     OptimizerSeen,
     Precision,
 )
+from hotloop.runtime.owned import augmenting
 from hotloop.runtime.probes.clock import Numbers
 from hotloop.seams import Seams
 
@@ -101,7 +102,8 @@ class InventoryProbe:
     def _see_loop(self, args: tuple[Any, ...], result: Any, began: int) -> None:
         loop = args[0]
         sizes = loop.batch_size, min(loop.microbatch, loop.batch_size)
-        self._loop = LoopSeen(*sizes, resizable=loop.feed.resizable)
+        augments = augmenting.of(loop.job) is not None
+        self._loop = LoopSeen(*sizes, resizable=loop.feed.resizable, augments=augments)
 
     def _precision(self) -> Precision:
         backends = self._torch.backends
