@@ -33,6 +33,11 @@ class DataTable:
         valued = [cell for cell in cells if isinstance(cell, str) or cell.value is not None]
         return len(cells) > 2 and bool(valued)
 
+    @property
+    def is_short(self) -> bool:
+        """A name and a few figures: such a table need not be as wide as the page."""
+        return len(self.head) < 5 and all(map(self.is_number, range(1, len(self.head))))
+
     def is_number(self, column: int) -> bool:
         return any(isinstance(row[column], Number) for row in self.rows)
 

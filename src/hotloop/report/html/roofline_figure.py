@@ -26,6 +26,8 @@ def figure(found: Roofline) -> Figure:
 class _Drawing:
     def __init__(self, found: Roofline, width: float) -> None:
         self._found, self._width = found, width
+        self._compact = width < 500
+        """A phone has room for names; their figures are told by pointing, and by the table."""
         ridges = [one.flops / found.bandwidth for one in found.ceilings]
         across = [*ridges, *(place.intensity for place in found.places)]
         up = [*(one.flops for one in found.ceilings), *(place.flops for place in found.places)]
@@ -65,7 +67,12 @@ class _Drawing:
             inner = [svg.line(start, height, self._width - RIGHT, height, class_="roof")]
             if abs(height - last) > 14:  # two that lie on each other are told apart by pointing
                 inner.append(
-                    svg.text(self._width - RIGHT, height - 6, name, class_="tick end strong")
+                    svg.text(
+                        self._width - RIGHT,
+                        height - 6,
+                        name.partition(" ")[0] if self._compact else name,
+                        class_="tick end strong",
+                    )
                 )
                 last = height
             shapes.append(svg.mark(f"At most {name}, measured", *inner))
@@ -86,7 +93,8 @@ class _Drawing:
                 shapes.append(svg.line(x, before, x, y, class_="moved"))
             css = "place best" if index else "place"
             dot = svg.circle(x, y, 6, class_=css)
-            label = self._label(f"{place.label} {rate(place.flops)}", x, y)
+            figure = "" if self._compact else f" {rate(place.flops)}"
+            label = self._label(f"{place.label}{figure}", x, y + (4 if index else 14))
             shapes.append(svg.mark(_tip(place, self._found), dot, label))
         return shapes
 
@@ -94,10 +102,10 @@ class _Drawing:
         """Beside its dot where there is room, otherwise above it."""
         wide = svg.room(words) + 12
         if x + wide <= self._width:
-            return svg.text(x + 12, y + 4, words, class_="name")
+            return svg.text(x + 12, y, words, class_="name over")
         if x - wide >= LEFT:
-            return svg.text(x - 12, y + 4, words, class_="name end")
-        return svg.text(self._width - RIGHT, y - 12, words, class_="name end")
+            return svg.text(x - 12, y, words, class_="name over end")
+        return svg.text(self._width - RIGHT, y - 16, words, class_="name over end")
 
 
 def rate(flops: float) -> str:

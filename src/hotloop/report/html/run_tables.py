@@ -12,7 +12,7 @@ from hotloop.report.html.figure import Cell, DataTable, Number
 from hotloop.report.html.strips import spread
 from hotloop.report.page import Page
 
-RUNS = ("run", "what", "state", "a step", "ratio", "took", "memory")
+RUNS = ("run", "what", "a step", "ratio", "state", "took", "memory")
 ABOUT_RUNS = (
     "Each run is a fresh process. The line shows between which times nine in ten of its steps lie, "
     "and the dot their mean: one process alone says little of the next."
@@ -57,16 +57,16 @@ def refused_section(page: Page) -> Section:
 
 def cost_section(page: Page) -> Section:
     if not page.costs:
-        return Section("costs", "What an epoch costs", ())
+        return Section("costs", "What it costs", ())
     head = ("", *(one.label for one in page.costs))
     rows: list[tuple[Cell, ...]] = [
         (label, *cells)
         for label, cells in _cost_rows(page.costs, page.prices)
         if any(cell.value is not None for cell in cells)
     ]
-    table = Tabled("costs", "What an epoch costs", DataTable(head, tuple(rows)))
+    table = Tabled("costs", "What it costs", DataTable(head, tuple(rows)))
     drawn = any(one.joules_step is not None for one in page.costs)
-    return Section("costs", "What an epoch costs", (table, Said(GPU_ALONE if drawn else GIVEN)))
+    return Section("costs", "What it costs", (table, Said(GPU_ALONE if drawn else GIVEN)))
 
 
 def depth_section(page: Page) -> Section:
@@ -99,9 +99,9 @@ def _run(one: TrialDetail) -> tuple[Cell, ...]:
     return (
         Number(str(one.number), one.number),
         one.words,
-        ending,
         Number(units.seconds(step.mean) if step else "–", step.mean if step else None),
         Number(one.ratio or "–", float(one.ratio.rstrip("×")) if one.ratio else None),
+        ending,
         Number(units.seconds(one.seconds), one.seconds),
         Number("–" if one.memory is None else units.size(one.memory), one.memory),
     )

@@ -144,7 +144,7 @@
   });
 
   // A figure as a file: its looks are written into each shape, as the page's style stays behind.
-  const LOOKS = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "font-size", "font-weight", "font-family", "text-anchor"];
+  const LOOKS = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "font-size", "font-weight", "font-family", "text-anchor", "paint-order"];
   const copied = (svg) => {
     const copy = svg.cloneNode(true);
     const shapes = [...svg.querySelectorAll("*")];
