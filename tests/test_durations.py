@@ -19,7 +19,8 @@ def measured(events: Events) -> list[float]:
 
 
 def counted(events: Events, warm: int) -> int:
-    return durations.batches(events, timeline.step_ends(events), warm)
+    delivered = timeline.all_of(events, Kind.DATA_END)
+    return durations.batches(events, timeline.step_ends(events), warm, delivered)
 
 
 def wandering(seed: int) -> Events:

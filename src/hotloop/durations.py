@@ -27,14 +27,17 @@ def step_seconds(events: Events, ends: list[int]) -> list[float]:
     return [length / 1e9 for length in nanoseconds]
 
 
-def batches(events: Events, ends: list[int], warm: int) -> int:
-    """That were loaded for the steps after the first `warm`. Evaluation's own are not counted."""
+def batches(events: Events, ends: list[int], warm: int, delivered: list[int]) -> int:
+    """That were loaded for the steps after the first `warm`. Evaluation's own are not counted.
+
+    `delivered`: the events at which a loader has answered.
+    """
     if not ends:
         return 0
     begin = ends[warm - 1] if warm else 0
     pauses = _pauses(events, ends)
     starts = [first for first, _ in pauses]
-    loaded = [at for at in timeline.all_of(events, Kind.DATA_END) if begin <= at < ends[-1]]
+    loaded = [at for at in delivered if begin <= at < ends[-1]]
     real = [at for at in loaded if events.n[at] >= 0]
     if not pauses:
         return len(real)
@@ -43,7 +46,7 @@ def batches(events: Events, ends: list[int], warm: int) -> int:
 
 
 def _pauses(events: Events, ends: list[int]) -> list[tuple[int, int]]:
-    if Kind.NO_GRAD_BEGIN not in bytes(events.kind):
+    if int(Kind.NO_GRAD_BEGIN) not in events.kind:
         return []
     return timeline.evaluation_windows(events, ends)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hotloop import durations, stats, timeline
-from hotloop.measurement import LoaderSeen, Measurement
+from hotloop.measurement import Kind, LoaderSeen, Measurement
 from hotloop.timeline import Phase, Step
 
 
@@ -96,7 +96,7 @@ def _figures(measured: _Identity) -> Figures | None:
         one_off_seconds=_one_off(seconds, warm, step),
         samples_per_second=samples / total if samples else None,
         batches_per_second=_passes(steady) / total,
-        epoch_seconds=_epoch(measurement, sum(s.batches for s in steady), step),
+        epoch_seconds=_epoch(training_loader(measurement), sum(s.batches for s in steady), step),
         phases=_shares([s.phases for s in steady], total, len(steady)),
         gpu_phases=_gpu_shares(steady),
         pauses=_pauses(steps),
@@ -119,13 +119,17 @@ def _step_times(measured: _Identity) -> StepTimes | None:
     if len(seconds) < 2:
         return None
     warm = _warm_up(measurement, seconds)
-    step = stats.summary(seconds[warm:])
+    ordered = sorted(seconds[warm:])  # once: what is sorted is sorted again in no time
+    step = stats.summary(ordered)
+    delivered = timeline.all_of(events, Kind.DATA_END)
+    batches = durations.batches(events, ends, warm, delivered)
+    loader = _nth(measurement, timeline.loader_of(events, delivered))
     return StepTimes(
         step=step,
         warm_up_steps=warm,
         one_off_seconds=_one_off(seconds, warm, step),
-        epoch_seconds=_epoch(measurement, durations.batches(events, ends, warm), step),
-        p05=stats.percentile(seconds[warm:], 5),
+        epoch_seconds=_epoch(loader, batches, step),
+        p05=stats.percentile(ordered, 5),
     )
 
 
@@ -139,7 +143,10 @@ def _one_off(seconds: Sequence[float], warm: int, step: stats.Summary) -> float:
 
 
 def training_loader(measurement: Measurement) -> LoaderSeen | None:
-    number = timeline.training_loader(measurement.events)
+    return _nth(measurement, timeline.training_loader(measurement.events))
+
+
+def _nth(measurement: Measurement, number: int | None) -> LoaderSeen | None:
     loaders = measurement.inventory.loaders
     return loaders[number] if number is not None and number < len(loaders) else None
 
@@ -149,9 +156,8 @@ def _passes(steps: Sequence[Step]) -> int:
     return sum(step.batches for step in steps) or len(steps)
 
 
-def _epoch(measurement: Measurement, batches: int, step: stats.Summary) -> float | None:
+def _epoch(loader: LoaderSeen | None, batches: int, step: stats.Summary) -> float | None:
     """`batches`: loaded for the steps that were summed up."""
-    loader = training_loader(measurement)
     if loader is None or loader.batches is None or not batches:
         return None
     return loader.batches / (batches / step.count) * step.mean

@@ -110,8 +110,13 @@ def steps(events: Events, losses: Losses | None = None, gpu: GpuTimes | None = N
 
 def training_loader(events: Events) -> int | None:
     """The loader most batches came from."""
+    return loader_of(events, all_of(events, Kind.DATA_END))
+
+
+def loader_of(events: Events, delivered: list[int]) -> int | None:
+    """`delivered`: the events at which a loader has answered."""
     keys, n = events.key, events.n
-    counts = Counter([keys[index] for index in all_of(events, Kind.DATA_END) if n[index] >= 0])
+    counts = Counter([keys[index] for index in delivered if n[index] >= 0])
     return counts.most_common(1)[0][0] if counts else None
 
 
