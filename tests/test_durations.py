@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from hotloop import durations, timeline
+from hotloop import timeline
+from hotloop.durations import Run
 from hotloop.figures import figures, step_times
 from hotloop.measurement import Events, Kind
 from tests.builders import Log, measurement, training
@@ -15,12 +16,11 @@ def told(events: Events) -> list[float]:
 
 
 def measured(events: Events) -> list[float]:
-    return durations.step_seconds(events, timeline.step_ends(events))
+    return Run(events).seconds()
 
 
 def counted(events: Events, warm: int) -> int:
-    delivered = timeline.all_of(events, Kind.DATA_END)
-    return durations.batches(events, timeline.step_ends(events), warm, delivered)
+    return Run(events).batches(warm)
 
 
 def wandering(seed: int) -> Events:
@@ -53,6 +53,12 @@ def test_batches_are_counted_as_the_timeline_does(seed: int, warm: int) -> None:
     events = wandering(seed)
     steps = timeline.steps(events)
     assert counted(events, warm) == sum(step.batches for step in steps[warm:])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_loader_is_the_same(seed: int) -> None:
+    events = wandering(seed)
+    assert Run(events).loader() == timeline.training_loader(events)
 
 
 def test_parameters_updated_by_hand() -> None:

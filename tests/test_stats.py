@@ -95,6 +95,19 @@ class TestWarmUp:
         assert stats.warm_up([0.1] * count, at_least=5) == dropped
 
 
+@pytest.mark.parametrize("count", [3, 500, 3000])
+def test_many_values_are_judged_as_few_are(count: int) -> None:
+    draw = random.Random(count)
+    values = [draw.lognormvariate(0, 0.2) for _ in range(count)]
+    assert stats._errors_of_many(values) == stats._marginal_errors(values)
+
+
+def test_warm_up_of_many_steps() -> None:
+    draw = random.Random(0)
+    values = [3.0] * 40 + [1 + draw.random() / 100 for _ in range(3000)]
+    assert stats.warm_up(values) == 40
+
+
 class TestDifference:
     def test_two_samples_that_spread_alike(self) -> None:
         found = stats.difference_interval([1.0, 2.0, 3.0], [5.0, 6.0, 7.0], 0.025)

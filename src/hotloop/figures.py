@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from hotloop import durations, stats, timeline
-from hotloop.measurement import Kind, LoaderSeen, Measurement
+from hotloop import stats, timeline
+from hotloop.durations import Run
+from hotloop.measurement import LoaderSeen, Measurement
 from hotloop.timeline import Phase, Step
 
 
@@ -113,22 +114,18 @@ def step_times(measurement: Measurement) -> StepTimes | None:
 
 @lru_cache(maxsize=256)
 def _step_times(measured: _Identity) -> StepTimes | None:
-    measurement, events = measured.of, measured.of.events
-    ends = timeline.step_ends(events)
-    seconds = durations.step_seconds(events, ends)
+    measurement, run = measured.of, Run(measured.of.events)
+    seconds = run.seconds()
     if len(seconds) < 2:
         return None
     warm = _warm_up(measurement, seconds)
     ordered = sorted(seconds[warm:])  # once: what is sorted is sorted again in no time
     step = stats.summary(ordered)
-    delivered = timeline.all_of(events, Kind.DATA_END)
-    batches = durations.batches(events, ends, warm, delivered)
-    loader = _nth(measurement, timeline.loader_of(events, delivered))
     return StepTimes(
         step=step,
         warm_up_steps=warm,
         one_off_seconds=_one_off(seconds, warm, step),
-        epoch_seconds=_epoch(loader, batches, step),
+        epoch_seconds=_epoch(_nth(measurement, run.loader()), run.batches(warm), step),
         p05=stats.percentile(ordered, 5),
     )
 

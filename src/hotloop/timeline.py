@@ -135,12 +135,12 @@ def phases_at(events: Events, times_ns: list[int]) -> list[Phase]:
     return [owners[place] if place >= 0 else Phase.REST for place in places]
 
 
-def step_ends(events: Events) -> list[int]:
-    """Indices of the events that end a step."""
-    stepped = all_of(events, Kind.OPTIMIZER_END)
+def step_ends(events: Events, kinds: bytes | None = None) -> list[int]:
+    """Indices of the events that end a step. `kinds`: see `all_of`."""
+    stepped = all_of(events, Kind.OPTIMIZER_END, kinds)
     key = _metronome(events, stepped)
     if key is None:
-        return all_of(events, Kind.BACKWARD_END)
+        return all_of(events, Kind.BACKWARD_END, kinds)
     return [index for index in stepped if events.key[index] == key]
 
 
@@ -150,12 +150,12 @@ def _metronome(events: Events, stepped: list[int]) -> int | None:
     return max(counts, key=lambda key: (counts[key], keys.index(key)), default=None)
 
 
-def all_of(events: Events, kind: Kind) -> list[int]:
-    """Indices of the events of one kind."""
+def all_of(events: Events, kind: Kind, kinds: bytes | None = None) -> list[int]:
+    """Indices of the events of one kind. `kinds`: their column, if it is at hand as bytes."""
     import numpy as np  # a tenth of a second, and only where there is something to look through
 
-    kinds = np.frombuffer(bytes(events.kind), dtype=np.uint8)
-    found: list[int] = np.flatnonzero(kinds == int(kind)).tolist()
+    column = np.frombuffer(bytes(events.kind) if kinds is None else kinds, dtype=np.uint8)
+    found: list[int] = np.flatnonzero(column == int(kind)).tolist()
     return found
 
 

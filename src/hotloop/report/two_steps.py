@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from hotloop import durations, timeline
+from hotloop import timeline
+from hotloop.durations import Run
 from hotloop.figures import step_times
 from hotloop.measurement import Events, Kind, Measurement
 from hotloop.report.profile_rows import NAMES
@@ -134,10 +135,10 @@ def _two_steps(label: str, measurement: Measurement | None) -> TwoSteps | None:
 def _typical(measurement: Measurement) -> Window | None:
     """Two steady steps that last as long as most do; where the GPU was timed, if it was."""
     events = measurement.events
-    ends, times = timeline.step_ends(events), step_times(measurement)
+    run, times = Run(events), step_times(measurement)
     if times is None:
         return None
-    seconds = durations.step_seconds(events, ends)
+    ends, seconds = run.ends, run.seconds()
     steady = [
         place
         for place in range(max(times.warm_up_steps, 1), len(ends) - 1)
