@@ -208,6 +208,7 @@ class Bench:
 
     def under(self, harm: str) -> Equivalence:
         self.launcher.harm = harm
+        self.examiner._equivalences.clear()  # it would not examine the same plan twice
         return self.examiner.examine(PLAN)
 
 
