@@ -9,10 +9,8 @@ READY := $(VENV)/.ready
 demo: $(READY)
 	cd examples && ../$(BIN)/hotloop optimize --steps 20 image_cnn.py
 
+# ruff and mypy are among the tests, and take their time beside the others.
 test: $(READY)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/pytest --numprocesses auto --dist loadfile -m 'not alone'
 	$(BIN)/pytest -m alone
 

@@ -90,12 +90,9 @@ def test_a_job_gives_no_hint(planted: Any) -> None:
 
 
 @pytest.mark.e2e
-def test_every_job_runs_with_and_without_what_is_planted() -> None:
-    runs = [
-        [str(job.script), *job.arguments, "--steps", "2", *fixed]
-        for job in JOBS
-        for fixed in ([], ["--fixed"])
-    ]
+def test_every_job_runs_without_what_is_planted() -> None:
+    """With it, each is diagnosed."""
+    runs = [[str(job.script), *job.arguments, "--steps", "2", "--fixed"] for job in JOBS]
     done = subprocess.run(
         [sys.executable, "-c", RUNS_ALL],
         input="\n".join("|".join(words) for words in runs),
