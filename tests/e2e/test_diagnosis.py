@@ -64,7 +64,7 @@ def test_what_was_planted_is_found_first(
 def test_the_whole_command(desk: Desk, roof: Roof | None) -> None:
     source = next(one.script for one in LIVE if one.name == "loss_by_sample")
     desk.write(source.read_text())
-    ended = desk.hotloop("profile", "--json", "train.py")
+    ended = desk.hotloop("profile", "--json", "--steps", "20", "train.py")
     assert ended.code == 0, ended
     told = json.loads(ended.out)["diagnosis"]
     found = told["findings"][0]
