@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+TOOLS := $(VENV)/.tools
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: demo test docs clean
 
@@ -10,14 +12,14 @@ demo: $(READY)
 	cd examples && ../$(BIN)/hotloop optimize --steps 20 image_cnn.py
 
 # ruff and mypy are among the tests, and take their time beside the others.
-test: $(READY)
+test: $(TOOLS)
 	$(BIN)/pytest --numprocesses auto --dist loadfile -m 'not alone'
 	$(BIN)/pytest -m alone
 
 # Its pages and the schema are made from the source; the site is then in build/site.
 docs: $(READY)
 	$(BIN)/python docs/generate.py
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(INSTALL) --editable '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
@@ -27,6 +29,10 @@ clean:
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hotloop needs Python 3.11 or newer")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--constraint constraints.txt --editable '.[dev]' torch numpy
+	$(INSTALL) --editable . torch numpy
+	touch $@
+
+# What only the tests need: nobody who wants to see the demo waits for it.
+$(TOOLS): $(READY)
+	$(INSTALL) --editable '.[dev]'
 	touch $@
