@@ -126,7 +126,7 @@ def diagnosed(planted: Planted, kept_in: Path | None) -> tuple[dict[str, Any], s
 def keep(study: Path, record: Path, folder: str) -> None:
     """The study without a word of where it was run: its scripts lie in `/jobs`."""
     text = study.read_text(encoding="utf-8")
-    known = {folder: "/work", sys.prefix: "/venv", sys.base_prefix: "/usr", str(ROOT): ""}
+    known = {folder: "/project", sys.prefix: "/venv", sys.base_prefix: "/usr", str(ROOT): ""}
     known = {str(FOLDER): "/jobs"} | known | {str(Path(sys.executable).parent): "/venv/bin"}
     for path, name in known.items():
         text = text.replace(path, name)
