@@ -1,7 +1,7 @@
-"""For every test: Ctrl-C works, also where whoever started the tests has it ignored.
+"""For every test: Ctrl-C and SIGHUP work, also where whoever started the tests has them ignored.
 
-A shell ignores it for what it runs in the background, and processes inherit that; hotloop rightly
-leaves it ignored then, and there would be nothing to test.
+A shell ignores the one for what it runs in the background, nohup the other, and processes inherit
+that; hotloop rightly leaves them ignored then, and there would be nothing to test.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import signal
 from typing import Any
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

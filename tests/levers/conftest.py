@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +11,17 @@ import pytest
 @pytest.fixture
 def torch() -> Any:
     return pytest.importorskip("torch")
+
+
+@pytest.fixture
+def fresh_torch() -> Iterator[Any]:
+    """Which has compiled nothing yet."""
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    yield torch
+    torch._dynamo.reset()
 
 
 @pytest.fixture

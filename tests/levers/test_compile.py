@@ -3,7 +3,7 @@ from __future__ import annotations
 import copy
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,12 +17,8 @@ from tests import builders
 
 
 @pytest.fixture
-def torch() -> Iterator[Any]:
-    torch = pytest.importorskip("torch")
-    torch.set_num_threads(1)
-    torch._dynamo.reset()
-    yield torch
-    torch._dynamo.reset()
+def torch(fresh_torch: Any) -> Any:
+    return fresh_torch
 
 
 @pytest.fixture

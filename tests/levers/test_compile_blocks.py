@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import copy
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,12 +14,8 @@ from tests import builders
 
 
 @pytest.fixture(autouse=True)
-def torch() -> Iterator[Any]:
-    torch = pytest.importorskip("torch")
-    torch.set_num_threads(1)
-    torch._dynamo.reset()
-    yield torch
-    torch._dynamo.reset()
+def torch(fresh_torch: Any) -> Any:
+    return fresh_torch
 
 
 @pytest.fixture

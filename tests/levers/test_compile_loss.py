@@ -18,13 +18,8 @@ from hotloop.levers.fused_attention import FusedAttention
 
 
 @pytest.fixture(autouse=True)
-def torch() -> Iterator[Any]:
-    torch = pytest.importorskip("torch")
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    torch._dynamo.reset()
-    yield torch
-    torch._dynamo.reset()
+def torch(fresh_torch: Any) -> Any:
+    return fresh_torch
 
 
 @pytest.fixture

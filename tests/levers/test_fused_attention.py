@@ -17,15 +17,10 @@ from tests import builders
 
 
 @pytest.fixture(autouse=True)
-def torch() -> Iterator[Any]:
+def torch(fresh_torch: Any) -> Iterator[Any]:
     """Without oneDNN: see the tests of bf16."""
-    torch = pytest.importorskip("torch")
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    torch._dynamo.reset()
-    with torch.backends.mkldnn.flags(enabled=False):
-        yield torch
-    torch._dynamo.reset()
+    with fresh_torch.backends.mkldnn.flags(enabled=False):
+        yield fresh_torch
 
 
 @pytest.fixture
