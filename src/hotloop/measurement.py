@@ -99,6 +99,8 @@ class ModelSeen:
     """Modules that normalise by what is in one pass."""
     blocks: int = 0
     """Modules in it that are made alike, such as a transformer's layers."""
+    odd_sizes: list[int] = field(default_factory=list)
+    """Of its matrices: those that the alignment of 16-bit products does not divide."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,8 @@ class Software:
     torch: str = ""
     device: str = "cpu"
     """"cpu", or the GPU's name."""
+    bfloat16: bool | None = None
+    """Whether the GPU computes in it, rather than emulate it. None: not asked."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from hotloop.levers import bf16
 from hotloop.levers.base import Receipt
 from hotloop.levers.bf16 import Bf16
 from hotloop.measurement import Precision, Software
+from hotloop.seams import Seams
 from tests import builders
 
 
@@ -273,14 +274,24 @@ def test_an_error_of_the_loss_reaches_the_script(torch: Any, jobs: Any) -> None:
 
 
 def test_a_fake_gpu_without_bf16_is_named() -> None:
-    lever = Bf16()
+    lever, seams = Bf16(), Seams()
     cuda = SimpleNamespace(is_bf16_supported=lambda including_emulation: False)
     weight = SimpleNamespace(device=SimpleNamespace(type="cuda"), dtype="torch.float32")
-    lever._torch = SimpleNamespace(
-        cuda=cuda, is_grad_enabled=lambda: True, is_autocast_enabled=lambda device: False
+    fake_torch = SimpleNamespace(
+        bfloat16="torch.bfloat16",
+        cuda=cuda,
+        is_grad_enabled=lambda: True,
+        is_autocast_enabled=lambda device: False,
     )
-    lever._open((SimpleNamespace(parameters=lambda: iter([weight])),), {})
+    lever.apply(fake_torch, seams)
+    for tell in seams.model.before:
+        tell((SimpleNamespace(parameters=lambda: iter([weight])),), {})
     assert lever.receipt() == Receipt("bf16", False, "this GPU has no bfloat16")
+
+
+def test_a_gpu_that_was_seen_to_have_none_is_not_tried(known: Any) -> None:
+    gpu = builders.measurement(software=Software(device=builders.GPU, bfloat16=False))
+    assert Bf16.expected(known(measurement=gpu)).reason == "this GPU has no bfloat16"
 
 
 def test_a_cpu_must_have_the_instructions(monkeypatch: pytest.MonkeyPatch, known: Any) -> None:

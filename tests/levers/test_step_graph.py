@@ -248,11 +248,11 @@ def shape_of(jobs: Any, batch: Any) -> Any:
 
 
 def test_only_those_who_watch_are_left_out_of_a_recording() -> None:
-    from hotloop.levers.bf16 import Bf16
+    from hotloop.levers.autocasting import Autocasting
     from hotloop.runtime.probes.loss import LossProbe
 
     seams = Seams()
-    watcher, changer = object.__new__(LossProbe), Bf16()
+    watcher, changer = object.__new__(LossProbe), Autocasting("bfloat16")
     seams.model.before += [changer._open, watcher._keep]  # type: ignore[list-item]
     with seams.unwatched():
         assert seams.model.before == [changer._open]

@@ -184,11 +184,12 @@ class Child:
         if self._watch is None:
             return Measurement(software=software, memory=memory.peak(None))
         torch, watch = self._torch, self._watch
+        software = replace(software, torch=torch.__version__, device=_device(torch))
         watch.driver.detach()
         events = watch.clock.events
         used = memory.peak(torch)  # before reading anything back, which takes memory of its own
         return Measurement(
-            software=replace(software, torch=torch.__version__, device=_device(torch)),
+            software=replace(software, bfloat16=_if_readable(lambda: _bfloat16(torch), None)),
             events=events,
             gpu=_if_readable(lambda: watch.gpu_clock.times(events), GpuTimes()),
             losses=_if_readable(lambda: watch.loss.losses(events), Losses()),
@@ -219,6 +220,12 @@ def _device(torch: Any) -> str:
     if not torch.cuda.is_initialized():
         return "cpu"
     return str(torch.cuda.get_device_name(torch.cuda.current_device()))
+
+
+def _bfloat16(torch: Any) -> bool | None:
+    if not torch.cuda.is_initialized():
+        return None
+    return bool(torch.cuda.is_bf16_supported(including_emulation=False))
 
 
 def _compile_seconds() -> float | None:
