@@ -16,10 +16,13 @@ from hotloop.errors import BudgetTooSmall, FailedInTraining
 from hotloop.inspection import Inspection
 from hotloop.measurement import Measurement
 from hotloop.roof import Roof
+from hotloop.search.compare import LEAST_PAIRS
+from hotloop.search.ladder import rungs
 from hotloop.study import Options
 from hotloop.trial.launch import Order
 from hotloop.trial.result import Failure
 from hotloop.trial.trial import State, Trial
+from hotloop.workshop.outlook import AFTER_THE_PROOF
 from tests import builders
 from tests.searching import (
     LIMIT,
@@ -87,6 +90,20 @@ class TestPlan:
         assert won.plan is not None and levers(won.plan) == {"bf16"}
         assert won.verdict == "1.25× less memory, and the same training."
         assert all(order.stop.give_up_above is None for order in paper.orders)
+
+    def test_every_rung_of_its_ladder_was_measured(self, tmp_path: Path) -> None:
+        """Also where what helped first was a passenger in the end."""
+
+        def law(levers: frozenset[str]) -> float:
+            compiled = 0.6 if "compile" in levers else 1.0
+            return compiled * (0.5 if "bf16" in levers else 0.7 if "tf32" in levers else 1.0)
+
+        record = search(PaperJob(law), tmp_path, Options(only=("tf32", "bf16", "compile")))
+        plan, climb = found(record).plan, found(record).climb
+        assert plan is not None and levers(plan) == {"bf16", "compile"}
+        timed = [one for one in record.trials if one.purpose in ("screen", "proof", "rung")]
+        for rung in rungs(plan, climb):
+            assert rung.levers in [trial.plan.levers for trial in timed]
 
     def test_a_crash_of_one_is_a_result_among_others(self, tmp_path: Path) -> None:
         record = search(PaperJob(crashing("bf16", loader_workers=1.4)), tmp_path)
@@ -283,12 +300,25 @@ class TestBudget:
         assert record.trials[0].state is State.COMPLETE
 
     def test_that_ends_before_a_proof_gives_a_verdict_and_no_plan(self, tmp_path: Path) -> None:
-        record = search(PaperJob(gains(bf16=1.5)), tmp_path, replace(TWO, budget=12 * SECONDS))
+        record = search(PaperJob(gains(bf16=1.5)), tmp_path, replace(TWO, budget=18 * SECONDS))
         assert found(record).plan is None
         assert found(record).verdict.startswith("The time granted was over")
-        assert sum(trial.seconds for trial in record.trials) <= 12 * SECONDS
+        assert sum(trial.seconds for trial in record.trials) <= 18 * SECONDS
         assert record.trials[-1].purpose == "proof"
         assert not (tmp_path / "reference").exists()
+
+    def test_that_ends_while_parts_are_looked_at_gives_the_whole_plan(self, tmp_path: Path) -> None:
+        paper = PaperJob(gains(bf16=1.5, loader_workers=1.2))
+        unhurried = search(paper, tmp_path / "unhurried", TWO)
+        proofs = [trial for trial in unhurried.trials if trial.purpose == "proof"]
+        after = [trial for trial in unhurried.trials if trial.purpose in ("soak", "rung")]
+        enough = len(unhurried.trials) - len(proofs) - len(after) + 2 * LEAST_PAIRS
+        budget = (enough + AFTER_THE_PROOF) * SECONDS
+        record = search(paper, tmp_path, replace(TWO, budget=budget))
+        won = found(record)
+        assert won.plan is not None and levers(won.plan) == {"bf16", "loader_workers"}
+        assert won.proof is not None and won.proof.contributions == ()
+        assert won.soaked is not None and won.soaked.passed
 
     def test_leaves_enough_to_prove_what_was_found(self, tmp_path: Path) -> None:
         """Without keeping any back, the climb would use up what the proof needs."""

@@ -23,11 +23,11 @@ from hotloop.search.proof import prove
 from hotloop.study import Found, Options, Study
 from hotloop.trial.launch import Launcher
 from hotloop.trial.trial import State, Trial
-from hotloop.workshop import rescuing
+from hotloop.workshop import rescuing, rungs
 from hotloop.workshop.examine import Examiner
 from hotloop.workshop.footing import Footing, NoPlan
 from hotloop.workshop.measured import measured
-from hotloop.workshop.outlook import AFTER_THE_CLIMB, outlook
+from hotloop.workshop.outlook import AFTER_THE_CLIMB, AFTER_THE_PROOF, outlook
 from hotloop.workshop.promising import promising
 from hotloop.workshop.refusals import refusals
 from hotloop.workshop.rescuing import Rescued
@@ -117,6 +117,7 @@ class _Optimization:
         plan = self._prove(best)
         self._examine_what_is_left(plan, best, examiner)
         self._soak(plan)
+        rungs.measure(plan, self._footing.found.climb, self._workshop)
         self._hand_out(plan, baseline)
 
     def _run_the_job(self) -> Trial:
@@ -235,7 +236,9 @@ class _Optimization:
         """What is left of it without passengers."""
         if plan == self._footing.plan:
             return plan
+        self._workshop.keep_back(AFTER_THE_PROOF)
         proof = prove(plan, self._workshop, self._footing.plan)
+        self._workshop.keep_back(0)
         self._note(proof=proof)
         if proof.comparison.faster:
             return proof.plan

@@ -13,7 +13,8 @@ from hotloop.inspection import Frame, Inspection, Kernels
 from hotloop.levers.base import Receipt
 from hotloop.roof import Roof
 from hotloop.search.batch_sizes import Curve, SizePoint
-from hotloop.search.proof import Contribution, Proof
+from hotloop.search.parts import Contribution
+from hotloop.search.proof import Proof
 from hotloop.study import Refused, Soaked, Study
 from hotloop.trial.trial import State, Trial
 from tests.builders import trial

@@ -11,7 +11,8 @@ from hotloop.measurement import Memory
 from hotloop.plan import LeverSetting, Plan
 from hotloop.search.climb import Candidate
 from hotloop.search.compare import Comparison, Pair, compare
-from hotloop.search.proof import Contribution, Proof
+from hotloop.search.parts import Contribution
+from hotloop.search.proof import Proof
 from hotloop.study import Found, Options, Refused, Soaked, Study
 from hotloop.trial.trial import State, Trial
 from tests.builders import Log, job, machine, measurement, trial
@@ -40,8 +41,8 @@ def numbered(*trials: Trial) -> tuple[Trial, ...]:
 
 
 def ratio(before: float, after: float) -> Comparison:
-    """Five pairs that nearly agree."""
-    return compare([Pair(before * (1 + 0.002 * i), after) for i in range(5)])
+    """Five pairs that nearly agree, of so many milliseconds."""
+    return compare([Pair(before * 1.002**i / 1000, after / 1000) for i in range(-2, 3)])
 
 
 def searched(found: Found | None, *trials: Trial) -> Study:

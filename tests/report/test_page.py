@@ -64,7 +64,7 @@ def key_figures(found: Page) -> dict[str, str]:
 class TestWon:
     def test_the_result_comes_first(self) -> None:
         head = page(won()).headline
-        assert head.big == "2.01× faster" and head.tone == "good"
+        assert head.big == "2.00× faster" and head.tone == "good"
         assert head.sentence.startswith("Indistinguishable training over 60 steps: 20.0 ms → 10.0")
         assert head.gain is not None and head.gain.pairs == 5
 

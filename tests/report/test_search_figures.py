@@ -8,14 +8,31 @@ from hotloop.levers.base import Receipt
 from hotloop.plan import Plan
 from hotloop.report.search_figures import search_figures
 from hotloop.search.proof import Proof
+from hotloop.study import Found
 from hotloop.trial.trial import State
 from tests.builders import measurement, training
 from tests.report.studies import BF16, BOTH, COMPILE, lost, ratio, searched, timed, won
 
 
-def test_before_and_after_are_geometric_means_over_the_proof() -> None:
+def unproven() -> Found:
+    """Its figures are those of its trials."""
+    found = won().found
+    assert found is not None
+    return replace(found, proof=None)
+
+
+def test_before_and_after_stand_in_the_ratio_that_is_claimed() -> None:
+    """Whatever other processes of the proof took: of a longer plan, or in pairs of its parts."""
+    record = searched(won().found, timed("proof", BOTH, 11), timed("proof", Plan(), 23))
+    found = search_figures(record)
+    assert found.before is not None and found.after is not None
+    assert found.before.step_seconds == pytest.approx(0.020, rel=1e-4)
+    assert found.after.step_seconds == pytest.approx(0.010, rel=1e-4)
+
+
+def test_without_pairs_they_are_geometric_means_over_the_proof() -> None:
     proofs = [timed("proof", BOTH, ms) for ms in (5, 10, 20)]
-    record = searched(won().found, timed("screen", BOTH, 50), *proofs, timed("proof", Plan(), 20))
+    record = searched(unproven(), timed("screen", BOTH, 50), *proofs, timed("proof", Plan(), 20))
     found = search_figures(record)
     assert found.before is not None and found.after is not None
     assert found.before.step_seconds == pytest.approx(0.020)
@@ -68,7 +85,7 @@ def test_what_the_plan_costs_once_is_paid_back_too() -> None:
     cold = measurement(training(first=5000).events)  # steps of 20 ms, the first 5 s longer
     proofs = [timed("proof", Plan(), 40), timed("proof", BOTH, 20)]
     first = timed("screen", BOTH, 20, measurement=cold, seconds=2.0)
-    found = search_figures(searched(won().found, first, *proofs))
+    found = search_figures(searched(unproven(), first, *proofs))
     assert found.after is not None and found.payback is not None
     assert found.after.one_off_seconds == pytest.approx(5.0, rel=0.05)
     spent = found.seconds + found.after.one_off_seconds
@@ -79,14 +96,14 @@ def test_so_is_what_came_before_the_first_step() -> None:
     """Filling a cache, say: no step shows it, its receipt does."""
     receipt = Receipt("cache_dataset", True, once_seconds=7.0)
     proofs = [timed("proof", Plan(), 40), timed("proof", BOTH, 20, receipts=(receipt,))]
-    found = search_figures(searched(won().found, *proofs))
+    found = search_figures(searched(unproven(), *proofs))
     assert found.after is not None and found.payback is not None
     assert found.after.one_off_seconds == pytest.approx(7.0)
     assert found.payback.steps == pytest.approx((found.seconds + 7.0) / 0.020, rel=0.01)
 
 
 def test_a_plan_that_wins_no_time_is_never_paid_back() -> None:
-    record = searched(won().found, timed("proof", Plan(), 10), timed("proof", BOTH, 10))
+    record = searched(unproven(), timed("proof", Plan(), 10), timed("proof", BOTH, 10))
     assert search_figures(record).payback is None
 
 

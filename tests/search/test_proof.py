@@ -7,9 +7,10 @@ import pytest
 from hotloop.plan import Plan
 from hotloop.search.climb import BudgetSpent, Score
 from hotloop.search.compare import LEAST_PAIRS
+from hotloop.search.duel import FUTILE_AFTER, MOST_PAIRS
 from hotloop.search.interactions import names
+from hotloop.search.parts import EARLY_LOOKS, LAST_LOOK
 from hotloop.search.proof import prove
-from hotloop.search.rounds import FUTILE_AFTER, LEAST_FOR_A_PART, MOST_ROUNDS
 from tests.simulated import SimulatedBench, gains, plan_of
 
 COMPARISONS = 200
@@ -86,8 +87,8 @@ def test_a_promising_plan_gets_three_rounds_more_and_no_others() -> None:
         bench = SimulatedBench(gains(bf16=1.15), 0.06, seed)
         faster = prove(plan_of("bf16"), bench).comparison.faster
         ends.add((len(bench.measured) // 2, faster))
-    assert ends >= {(LEAST_PAIRS, True), (MOST_ROUNDS, True), (MOST_ROUNDS, False)}
-    assert {count for count, _ in ends} <= {FUTILE_AFTER, LEAST_PAIRS, MOST_ROUNDS}
+    assert ends >= {(LEAST_PAIRS, True), (MOST_PAIRS, True), (MOST_PAIRS, False)}
+    assert {count for count, _ in ends} <= {FUTILE_AFTER, LEAST_PAIRS, MOST_PAIRS}
 
 
 def test_each_optimisation_of_a_plan_is_left_out_until_its_share_is_proven() -> None:
@@ -99,8 +100,44 @@ def test_each_optimisation_of_a_plan_is_left_out_until_its_share_is_proven() -> 
     ]
     assert proof.contributions[0].comparison.ratio == pytest.approx(1.5, rel=0.02)
     assert proof.removed == ()
-    assert runs(bench, "compile") == runs(bench, "bf16") == LEAST_FOR_A_PART
+    assert runs(bench, "compile") == runs(bench, "bf16") == EARLY_LOOKS[0]
     assert runs(bench) == LEAST_PAIRS
+
+
+def test_the_whole_plan_is_proven_before_its_parts_are_looked_at() -> None:
+    bench = SimulatedBench(gains(bf16=1.5, compile=1.4), 0.002)
+    prove(plan_of("bf16", "compile"), bench)
+    first = [names(plan) for plan, _, _ in bench.measured[: 2 * LEAST_PAIRS]]
+    assert set(first) == {(), ("bf16", "compile")}
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.03, 0.1])
+def test_parts_are_left_out_five_times_at_the_most(noise: float) -> None:
+    for seed in range(20):
+        bench = SimulatedBench(gains(bf16=2.5, compile=1.04), noise, seed)
+        prove(plan_of("bf16", "compile"), bench)
+        assert runs(bench, "bf16") <= LAST_LOOK + MOST_PAIRS  # the second time as what is left
+
+
+def test_what_helps_stays_on_a_noisy_machine_and_what_does_not_mostly_leaves() -> None:
+    law = gains(compile=2.0, bf16=1.2)
+    plans = [
+        names(prove(plan_of("tf32", "bf16", "compile"), SimulatedBench(law, 0.06, seed)).plan)
+        for seed in range(100)
+    ]
+    assert sum("compile" in plan for plan in plans) == 100
+    assert sum("bf16" in plan for plan in plans) >= 98
+    assert sum("tf32" in plan for plan in plans) <= 25
+
+
+def test_a_plan_that_is_proven_when_the_time_is_over_stays_whole() -> None:
+    whole = plan_of("tf32", "bf16", "compile")
+    for budget in range(2 * LEAST_PAIRS, 40):
+        bench = SimulatedBench(gains(bf16=1.5, compile=1.4), 0.002, budget=budget)
+        proof = prove(whole, bench)
+        assert proof.comparison.faster
+        assert proof.plan == whole or names(proof.plan) == ("bf16", "compile")
+    assert proof.plan != whole
 
 
 def test_a_single_optimisation_contributes_what_the_plan_does() -> None:
@@ -155,7 +192,7 @@ def test_a_crash_in_the_middle_is_a_verdict(after: int, fails: tuple[str, ...], 
 
 
 def test_a_plan_that_crashes_once_it_is_proven_is_not_claimed() -> None:
-    bench = Failing(gains(bf16=2.0, tf32=1.15), 0.05)
+    bench = Failing(gains(bf16=2.0, tf32=1.15), 0.02)
     bench.fails, bench.after = ("tf32", "bf16"), LEAST_PAIRS
     proof = prove(plan_of("tf32", "bf16"), bench)
     assert runs(bench, "tf32", "bf16") == LEAST_PAIRS + 1

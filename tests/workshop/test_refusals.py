@@ -5,7 +5,8 @@ from dataclasses import replace
 from hotloop.plan import Plan
 from hotloop.search.climb import Climb, Score, Tried
 from hotloop.search.compare import Pair, compare
-from hotloop.search.proof import Contribution, Proof
+from hotloop.search.parts import Contribution
+from hotloop.search.proof import Proof
 from hotloop.study import Found, Options, Refused
 from hotloop.workshop.refusals import refusals
 from tests import builders

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hotloop.figures import PhaseShare, figures, step_times
@@ -13,7 +13,7 @@ from hotloop.plan import Plan
 from hotloop.report.plan_words import key
 from hotloop.report.trial_rows import TIMED
 from hotloop.search.compare import Comparison
-from hotloop.search.proof import Proof
+from hotloop.search.ladder import climbed
 from hotloop.study import Found, Options, Study
 from hotloop.trial.trial import State, Trial
 
@@ -70,13 +70,16 @@ class SearchFigures:
 def search_figures(study: Study) -> SearchFigures:
     found = study.found or Found(Options())
     timed = [each for each in map(_timed, study.trials) if each is not None]
-    before = _pace(timed, Plan())
+    pairs = found.proof.comparison.pairs if found.proof else ()
+    by_speed = pairs if found.options.objective == "speed" else ()
+    before = _as_proven(_pace(timed, Plan()), [pair.baseline for pair in by_speed])
     after = _pace(timed, found.plan) if found.plan else None
+    after = _as_proven(after, [pair.candidate for pair in by_speed])
     seconds = sum(trial.seconds for trial in study.trials)
     return SearchFigures(
         before=before,
         after=after,
-        ladder=_ladder(timed, found.plan, found.proof) if found.plan else (),
+        ladder=_ladder(timed, found, after) if found.plan else (),
         runs=len(study.trials),
         seconds=seconds,
         payback=_payback(seconds, before, after),
@@ -139,7 +142,7 @@ def _pace(timed: Sequence[_Timed], plan: Plan) -> Pace | None:
     epochs = [pace.epoch_seconds for pace in paces if pace.epoch_seconds is not None]
     peaks = [pace.memory for pace in paces if pace.memory is not None]
     return Pace(
-        # The mean that pairs are compared by: the steps then stand in the ratio that is claimed.
+        # The mean that pairs are compared by.
         step_seconds=statistics.geometric_mean(pace.step_seconds for pace in paces),
         epoch_seconds=statistics.geometric_mean(epochs) if epochs else None,
         memory=round(statistics.median(peaks)) if peaks else None,
@@ -149,18 +152,23 @@ def _pace(timed: Sequence[_Timed], plan: Plan) -> Pace | None:
     )
 
 
-def _ladder(timed: Sequence[_Timed], plan: Plan, proof: Proof | None) -> tuple[Rung, ...]:
+def _as_proven(pace: Pace | None, seconds: Sequence[float]) -> Pace | None:
+    """By the pairs of the proof alone: the steps then stand in the ratio that is claimed."""
+    if pace is None or not seconds:
+        return pace
+    return replace(pace, step_seconds=statistics.geometric_mean(seconds))
+
+
+def _ladder(timed: Sequence[_Timed], found: Found, whole: Pace | None) -> tuple[Rung, ...]:
+    proof, plan = found.proof, found.plan or Plan()
     own = {one.lever: one.comparison for one in proof.contributions} if proof else {}
     if proof and len(plan.levers) == 1:
         own.setdefault(plan.levers[0].lever, proof.comparison)
+    order = climbed(plan, found.climb)
+    paces = [_pace(timed, Plan(order[:count])) for count in range(1, len(order))]
     return tuple(
-        Rung(
-            chosen.lever,
-            chosen.setting,
-            own.get(chosen.lever),
-            _pace(timed, Plan(plan.levers[: count + 1])),
-        )
-        for count, chosen in enumerate(plan.levers)
+        Rung(chosen.lever, chosen.setting, own.get(chosen.lever), pace)
+        for chosen, pace in zip(order, [*paces, whole], strict=True)
     )
 
 

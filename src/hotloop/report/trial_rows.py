@@ -12,7 +12,7 @@ from hotloop.report.plan_words import NOTHING, beyond, key, plan_words, setting_
 from hotloop.search.compare import LEAST_GAIN
 from hotloop.trial.trial import State, Trial
 
-TIMED = ("baseline", "rescue", "screen", "proof")
+TIMED = ("baseline", "rescue", "screen", "proof", "rung")
 """What trials are run for whose speed means something: others are watched too closely."""
 
 _FAILED = {
@@ -67,6 +67,8 @@ class Telling:
             return self._added(plan)
         if purpose == "proof":
             return f"proof {self._rounds[key(plan)] + 1}: {self._proven(plan)}"
+        if purpose == "rung":
+            return f"for the ladder: {plan_words(plan)}"
         what = NOTHING if plan.is_empty else "the plan"
         return f"soak: {what}" if purpose == "soak" else f"examined: {purpose}, {what}"
 

@@ -20,6 +20,8 @@ RISK = 0.005
 """One-sided: how often a gain is claimed where there is none, at the most."""
 LEAST_GAIN = 0.02
 """Less is not worth a change of anybody's script."""
+SURE, LIKELY = 0.01, 0.1
+"""Risks of a wrong word on one part of a plan, where the plan as a whole is proven."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,16 @@ def compare(
     interval = stats.t_interval(_logs(pairs), RISK)
     ratio, low, high = (math.exp(x) for x in (interval.mean, interval.low, interval.high))
     reason = _why_not(ratio, low, counts(floor))
+    return Comparison(tuple(pairs), ratio, low, high, not reason, reason)
+
+
+def part(
+    pairs: Sequence[Pair], alike: Sequence[Sequence[Pair]], risk: float = LIKELY
+) -> Comparison:
+    """`alike`: pairs that spread as these do, and which the spread is taken from."""
+    interval = stats.pooled_interval(_logs(pairs), [_logs(each) for each in alike], risk)
+    ratio, low, high = (math.exp(x) for x in (interval.mean, interval.low, interval.high))
+    reason = _why_not(ratio, low, counts(0.0))
     return Comparison(tuple(pairs), ratio, low, high, not reason, reason)
 
 

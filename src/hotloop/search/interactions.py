@@ -19,6 +19,8 @@ PARTNERS = frozenset(
         ("channels_last", "compile"),
         ("fused_attention", "compile"),
         ("fused_attention", "bf16"),
+        ("shape_padding", "bf16"),
+        ("shape_padding", "tf32"),
         ("compile_loss", "bf16"),
         ("compile_loss", "compile"),
         ("fused_optimizer", "compile"),
@@ -29,7 +31,7 @@ PARTNERS = frozenset(
 """Pairs of which one may win only once the other is there.
 
 TF32 and bf16 are not among them. They interact the other way round: where bf16 computes the
-products, TF32 has none left, and which of the two is a passenger is for the proof to say.
+products, TF32 has none left.
 """
 
 LOADING = frozenset({"loader_workers", "cache_dataset"})
@@ -42,6 +44,9 @@ PACK = ("bf16", "channels_last", "compile")
 STAND_INS = {"compile_blocks": "compile"}
 """Which are for jobs that cannot have the other."""
 
+MAKES_NEEDLESS = {"bf16": ("tf32",)}
+"""Which take over the work of others. Those may come back, by a trial that says so."""
+
 
 def are_partners(one: str, other: str) -> bool:
     """Whether accepting one is a reason to look at the other again.
@@ -49,7 +54,8 @@ def are_partners(one: str, other: str) -> bool:
     bf16 adds a cast to every layer and wins nothing while the CPU cannot launch kernels fast
     enough; compiling fuses the casts away. Channels last costs transpositions that compiling
     removes and pays in convolutions of bf16. The fastest attention takes 16-bit numbers alone, and
-    a model without its score matrices may be best compiled in another mode. A compiled loss spares
+    a model without its score matrices may be best compiled in another mode. Products are padded for
+    tensor cores, which compute in 16 bits or in TF32 alone. A compiled loss spares
     the cast that bf16 brings, and is a larger part of a step whose model is compiled; one that is
     computed in chunks spares float32 copies of 16-bit logits. Once a compiled model leaves the CPU
     idle, it is the optimizer's many small kernels that are waited for. And a loader hides behind a
@@ -90,12 +96,15 @@ def names(plan: Plan) -> tuple[str, ...]:
 def combined(plan: Plan, added: Iterable[LeverSetting]) -> Plan:
     """The plan with these in it, in the order in which they have to be applied.
 
-    An optimisation occurs once. What conflicts with a new one makes room for it, and takes along
-    what requires it.
+    An optimisation occurs once. What conflicts with a new one, or has no work left beside it, makes
+    room for it, and takes along what requires it. Unless both are new: then it is that pair which
+    is to be tried.
     """
     chosen = {setting.lever: setting for setting in plan.levers}
+    new = [setting.lever for setting in added]
     for setting in added:
-        for other in [name for name in chosen if _exclude(name, setting.lever)]:
+        needless = [name for name in MAKES_NEEDLESS.get(setting.lever, ()) if name not in new]
+        for other in [name for name in chosen if _exclude(name, setting.lever)] + needless:
             chosen = _dropped(chosen, other)
         chosen[setting.lever] = setting
     return _ordered(chosen)

@@ -1,28 +1,20 @@
 """Is the plan faster than the job as it is, and does each of its optimisations help?
 
-Rounds of fresh processes, one after the other: the job as it is, the plan, and the plan with each
-optimisation left out once. What ran in one round is compared in pairs.
+First the plan as a whole, so that it is proven as early as can be. Then each optimisation is left
+out once, and the passengers leave; what remains is proven again, on fresh pairs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hotloop.plan import Plan
-from hotloop.search import compare, rounds
-from hotloop.search.climb import Bench
+from hotloop.search import compare, duel, parts
+from hotloop.search.climb import Bench, BudgetSpent
 from hotloop.search.compare import Comparison
 from hotloop.search.interactions import names, without
-
-
-@dataclass(frozen=True)
-class Contribution:
-    """The plan against the plan without this optimisation."""
-
-    lever: str
-    comparison: Comparison
-    needed: bool = False
-    """Without it the job failed, as the comparison's reason says: it is no passenger."""
+from hotloop.search.parts import Contribution
 
 
 @dataclass(frozen=True)
@@ -32,63 +24,74 @@ class Proof:
     comparison: Comparison
     """The job as it is, or what it needs to run, against that plan."""
     contributions: tuple[Contribution, ...]
-    """Of each optimisation in it. None when the plan is not faster."""
+    """Of the optimisations in it, as far as there was time. None when the plan is not faster."""
     removed: tuple[Contribution, ...]
-    """Passengers: leaving them out costs nothing that could be shown."""
+    """Passengers: leaving them out costs nothing that could be shown. The least useful first."""
     floor: float
     """The gain that this machine may show when a plan is compared with itself."""
 
 
 def prove(plan: Plan, bench: Bench, start: Plan | None = None) -> Proof:
-    """Raises BudgetSpent when there is no time for a verdict.
+    """Raises BudgetSpent when there is no time for a verdict; once there is one, it stands.
 
     `start`: what it is compared with, where the job needs something to run at all.
     """
     start = start or Plan()
-    proof = _proof(plan, names(plan), bench, start)
-    while shorter := _with_one_less(proof, bench, start):
-        proof = shorter
-    return proof
+    fought = duel.fought(start, plan, bench)
+    proof = Proof(plan, fought.comparison, (), (), fought.floor)
+    if not proof.comparison.faster:
+        return proof
+    if len(plan.levers) == 1:
+        return _of_one(proof)
+    found = parts.measured(plan, names(plan), bench)
+    if found.failed:
+        pairs, reason = proof.comparison.pairs, f"the plan failed in the proof: {found.failed}"
+        return replace(proof, comparison=compare.failed(pairs, reason))
+    whole = replace(proof, contributions=_in_order(found.contributions, plan))
+    try:
+        return _without(found.passengers, whole, bench, start)
+    except BudgetSpent:
+        return whole
 
 
-def _with_one_less(proof: Proof, bench: Bench, start: Plan) -> Proof | None:
-    """Without the least useful passenger, on fresh pairs. None: nothing is to be removed.
+def _without(passengers: Sequence[str], whole: Proof, bench: Bench, start: Plan) -> Proof:
+    """All at once; and if that was too much, the least useful one.
 
-    One at a time: of two that do the same work, either may be left out, but not both. So the other
-    passengers are measured again without this one.
+    Of two that do the same work either may be left out, but not both: so the plan that still has
+    them runs beside the one that has not.
     """
-    passengers = [one for one in proof.contributions if _is_passenger(one)]
-    if not passengers:
-        return None
-    least = min(passengers, key=lambda one: one.comparison.ratio)
-    plan = without(proof.plan, least.lever)
-    if plan in (Plan(), start):
-        return None
+    for leaving in dict.fromkeys((tuple(passengers), tuple(passengers[:1]))):
+        plan = whole.plan
+        for lever in leaving:
+            plan = without(plan, lever)
+        if plan in (whole.plan, Plan(), start):
+            continue
+        fought = duel.fought(start, plan, bench, whole.plan if len(leaving) > 1 else None)
+        is_too_much = fought.rival is not None and fought.rival.faster
+        if fought.comparison.faster and not is_too_much:
+            return _shortened(whole, plan, fought)
+    return whole  # what was proven stays
+
+
+def _shortened(whole: Proof, plan: Plan, fought: duel.Duel) -> Proof:
     left = names(plan)
-    again = _proof(plan, tuple(one.lever for one in passengers if one.lever in left), bench, start)
-    if not again.comparison.faster:
-        return None  # what was proven stays
-    renewed = {one.lever: one for one in (*proof.contributions, *again.contributions)}
-    gone = tuple(one for one in proof.contributions if one.lever not in left)
-    return replace(
-        again,
-        contributions=tuple(renewed[lever] for lever in left),
-        removed=(*proof.removed, *gone),
+    gone = [one for one in whole.contributions if one.lever not in left]
+    proof = Proof(
+        plan,
+        fought.comparison,
+        tuple(one for one in whole.contributions if one.lever in left),
+        tuple(sorted(gone, key=lambda one: one.comparison.ratio)),
+        fought.floor,
     )
+    return _of_one(proof) if len(left) == 1 else proof
 
 
-def _proof(plan: Plan, left_out: tuple[str, ...], bench: Bench, start: Plan) -> Proof:
-    alone = len(plan.levers) == 1
-    found = rounds.measured(plan, () if alone else left_out, bench, start)
-    if not found.comparison.faster:
-        return Proof(plan, found.comparison, (), (), found.floor)
-    parts = found.parts if not alone else dict.fromkeys(names(plan), found.comparison)
-    contributions = [Contribution(lever, part) for lever, part in parts.items()]
-    for lever, reason in found.needed.items():
-        failed = compare.failed((), f"without it the job failed: {reason}")
-        contributions.append(Contribution(lever, failed, needed=True))
-    return Proof(plan, found.comparison, tuple(contributions), (), found.floor)
+def _of_one(proof: Proof) -> Proof:
+    """It contributes what the plan does."""
+    only = Contribution(proof.plan.levers[0].lever, proof.comparison)
+    return replace(proof, contributions=(only,))
 
 
-def _is_passenger(contribution: Contribution) -> bool:
-    return not contribution.comparison.faster and not contribution.needed
+def _in_order(found: Sequence[Contribution], plan: Plan) -> tuple[Contribution, ...]:
+    place = names(plan).index
+    return tuple(sorted(found, key=lambda one: place(one.lever)))

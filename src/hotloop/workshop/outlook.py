@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from hotloop.search.climb import Candidate
 from hotloop.workshop.watching import Outlook
 
-TO_PROVE, TO_EXAMINE, TO_SOAK = 10, 7, 3
+TO_PROVE, TO_EXAMINE, TO_EXAMINE_AGAIN, TO_SOAK = 10, 7, 2, 3
 """Runs."""
-TO_PROVE_A_PART = 5
+FOR_A_PART = 4
+"""Left out a few times, and once on the ladder."""
 MOST_KEPT_BACK = 0.7
 """Of the budget."""
 
@@ -23,12 +24,13 @@ def outlook(candidates: Sequence[Candidate], seconds: float) -> Outlook:
         return Outlook((1, 1), (seconds, seconds))
     settings = sum(len(one.settings) for one in candidates)
     least = 1 + settings
-    afterwards = TO_PROVE + TO_PROVE_A_PART * len(candidates) + TO_EXAMINE + TO_SOAK
+    afterwards = AFTER_THE_CLIMB + FOR_A_PART * len(candidates) + TO_PROVE + TO_EXAMINE_AGAIN
     most = 1 + 2 * settings + afterwards
     return Outlook((least, most), (least * seconds, most * seconds))
 
 
 AFTER_THE_CLIMB = TO_PROVE + TO_EXAMINE + TO_SOAK
+AFTER_THE_PROOF = TO_EXAMINE_AGAIN + TO_SOAK
 """Runs for which time is kept back, so that what was found can be shown."""
 
 

@@ -38,7 +38,11 @@ def _needless(lever: str) -> str:
 def _not_shown_to_help(found: Found) -> dict[str, str]:
     """The last word on each: in a climb, in what it led to, in the proof."""
     climb, proof = found.climb or Climb(Plan(), ()), found.proof
-    reasons = {lever: one.reason for one in climb.tried for lever in one.lever.split("+")}
+    reasons = {
+        lever: one.reason or "it helped until what was kept later took its place"
+        for one in climb.tried
+        for lever in one.lever.split("+")
+    }
     unproven = f": {proof.comparison.reason}" if proof and not proof.comparison.faster else ""
     reasons |= {one.lever: f"it was not proven to help{unproven}" for one in climb.plan.levers}
     removed = proof.removed if proof else ()

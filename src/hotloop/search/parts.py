@@ -1,0 +1,106 @@
+"""What does each optimisation of a plan add? The plan against the plan without it.
+
+That the plan is faster is proven before, and stays so whatever is decided here. So less certainty
+is asked for than of a gain, and all parts are judged by one spread: processes of one job on one
+machine differ alike, and five pairs by themselves know little of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hotloop.plan import Plan
+from hotloop.search import compare
+from hotloop.search.climb import Bench, BudgetSpent
+from hotloop.search.compare import LIKELY, SURE, Comparison
+from hotloop.search.interactions import without
+from hotloop.search.rounds import Rounds
+
+EARLY_LOOKS = (2, 3)
+"""Rounds after which what is sure need not be run again."""
+LAST_LOOK = 5
+
+_PLAN = "the plan"
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """The plan against the plan without this optimisation."""
+
+    lever: str
+    comparison: Comparison
+    needed: bool = False
+    """Without it the job failed, as the comparison's reason says: it is no passenger."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    contributions: tuple[Contribution, ...]
+    """Of those that were measured at least twice."""
+    passengers: tuple[str, ...]
+    """Which add nothing that could be shown, the least useful first."""
+    failed: str = ""
+    """Why the plan itself came to nothing, if it did."""
+
+
+def measured(plan: Plan, levers: Sequence[str], bench: Bench) -> Parts:
+    """When the time is over, whatever is not decided stays in the plan."""
+    questions = _Questions(plan, levers, bench)
+    try:
+        while questions.are_open:
+            questions.run_a_round()
+    except BudgetSpent:
+        questions.give_up()
+    return questions.answers()
+
+
+class _Questions:
+    def __init__(self, plan: Plan, levers: Sequence[str], bench: Bench) -> None:
+        plans = {_PLAN: plan} | {lever: without(plan, lever) for lever in levers}
+        self._rounds = Rounds(plans, bench, vital=(_PLAN,))
+        self._levers = levers
+        self._open = list(levers)
+        self._undecided: list[str] = []
+        """When the time was over."""
+
+    @property
+    def are_open(self) -> bool:
+        return bool(self._open) and _PLAN not in self._rounds.failed
+
+    def run_a_round(self) -> None:
+        self._rounds.run_one([_PLAN, *self._open])
+        self._open = [lever for lever in self._open if lever not in self._rounds.failed]
+        if self._rounds.count in EARLY_LOOKS:
+            self._open = [lever for lever in self._open if not self._is_sure(lever)]
+        elif self._rounds.count == LAST_LOOK:
+            self._open = []
+
+    def give_up(self) -> None:
+        self._undecided, self._open = self._open, []
+
+    def answers(self) -> Parts:
+        failed = self._rounds.failed
+        compared = [lever for lever in self._levers if len(self._pairs(lever)) >= EARLY_LOOKS[0]]
+        found = [Contribution(one, self._compared(one)) for one in compared if one not in failed]
+        idle = [one for one in found if not one.comparison.faster]
+        idle = [one for one in idle if one.lever not in self._undecided]
+        needed = [
+            Contribution(lever, compare.failed((), f"without it the job failed: {reason}"), True)
+            for lever, reason in failed.items()
+            if lever != _PLAN
+        ]
+        last = sorted(idle, key=lambda one: one.comparison.ratio)
+        return Parts((*found, *needed), tuple(one.lever for one in last), failed.get(_PLAN, ""))
+
+    def _is_sure(self, lever: str) -> bool:
+        """Either way."""
+        found = self._compared(lever, SURE)
+        return found.faster or found.high < compare.counts(0.0)
+
+    def _compared(self, lever: str, risk: float = LIKELY) -> Comparison:
+        alike = [pairs for pairs in map(self._pairs, self._levers) if len(pairs) > 1]
+        return compare.part(self._pairs(lever), alike, risk)
+
+    def _pairs(self, lever: str) -> list[compare.Pair]:
+        return self._rounds.pairs(lever, _PLAN)

@@ -1,0 +1,69 @@
+"""What each optimisation of a proven plan adds."""
+
+from __future__ import annotations
+
+import pytest
+
+from hotloop.plan import Plan
+from hotloop.search.climb import Score
+from hotloop.search.interactions import names
+from hotloop.search.parts import EARLY_LOOKS, LAST_LOOK, measured
+from tests.simulated import SimulatedBench, gains, plan_of
+
+THREE = ("tf32", "bf16", "compile")
+
+
+def test_what_is_clear_is_decided_early_either_way() -> None:
+    bench = SimulatedBench(gains(bf16=1.5, compile=1.4, tf32=0.8), 0.005)
+    found = measured(plan_of(*THREE), THREE, bench)
+    assert found.passengers == ("tf32",)
+    assert len(bench.measured) == EARLY_LOOKS[0] * (1 + len(THREE))
+    assert {one.lever: one.comparison.faster for one in found.contributions} == {
+        "tf32": False,
+        "bf16": True,
+        "compile": True,
+    }
+
+
+def test_what_is_not_is_looked_at_for_five_rounds_and_the_rest_is_not_run_again() -> None:
+    bench = SimulatedBench(gains(bf16=1.04, compile=3.0), 0.03, seed=2)
+    measured(plan_of("bf16", "compile"), ("bf16", "compile"), bench)
+    without_bf16 = sum(names(plan) == ("compile",) for plan, _, _ in bench.measured)
+    without_compile = sum(names(plan) == ("bf16",) for plan, _, _ in bench.measured)
+    assert without_bf16 == LAST_LOOK > without_compile
+
+
+def test_passengers_come_the_least_useful_first() -> None:
+    bench = SimulatedBench(gains(bf16=0.9, compile=3.0, tf32=1.0), 0.001)
+    assert measured(plan_of(*THREE), THREE, bench).passengers == ("bf16", "tf32")
+
+
+@pytest.mark.parametrize("budget", range(8))
+def test_what_is_not_decided_when_the_time_is_over_is_no_passenger(budget: int) -> None:
+    bench = SimulatedBench(gains(compile=3.0), 0.001, budget=budget)
+    found = measured(plan_of(*THREE), THREE, bench)
+    assert found.passengers == ()
+    assert not found.failed
+
+
+def test_the_spread_of_all_parts_together_decides_what_two_pairs_alone_could_not() -> None:
+    """By itself, two pairs that are 6% apart would need a gain of 1.4×."""
+    decided = 0
+    for seed in range(40):
+        bench = SimulatedBench(gains(bf16=1.3, compile=1.3, tf32=1.3), 0.03, seed)
+        measured(plan_of(*THREE), THREE, bench)
+        decided += len(bench.measured) == EARLY_LOOKS[0] * (1 + len(THREE))
+    assert decided >= 10
+
+
+class FailingWhole(SimulatedBench):
+    def measure(self, plan: Plan, purpose: str, give_up_above: float | None = None) -> Score:
+        score = super().measure(plan, purpose, give_up_above)
+        return Score(None, "out of memory") if names(plan) == THREE else score
+
+
+def test_a_plan_that_fails_leaves_nothing_to_compare() -> None:
+    found = measured(plan_of(*THREE), THREE, FailingWhole(gains()))
+    assert found.failed == "out of memory"
+    assert not found.contributions
+    assert not found.passengers
