@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +47,27 @@ def with_outliers(spread: float) -> Noise:
     return machine
 
 
+RECORDED = json.loads(
+    Path(__file__).parents[1].joinpath("recordings", "process-noise.json").read_text()
+)["machines"]
+
+
+def recorded(machine: str) -> Noise:
+    """What processes of one job really took, one after the other, from anywhere on."""
+    factors: list[float] = RECORDED[machine]["factors"]
+
+    def begin(rng: random.Random) -> Callable[[], float]:
+        place = [rng.randrange(len(factors))]
+
+        def draw() -> float:
+            place[0] += 1
+            return factors[place[0] % len(factors)]
+
+        return draw
+
+    return begin
+
+
 def run(noise: Noise, gain: float, seed: int, pairs: int = LEAST_PAIRS) -> list[Pair]:
     draw = noise(random.Random(seed))
     found = []
@@ -62,6 +85,7 @@ def run(noise: Noise, gain: float, seed: int, pairs: int = LEAST_PAIRS) -> list[
         independent(0.10),  # what was measured between processes of a busy two-core machine
         drifting(0.05),
         with_outliers(0.03),
+        *map(recorded, RECORDED),
     ],
 )
 def test_nothing_is_claimed_where_nothing_is(noise: Noise) -> None:
