@@ -307,6 +307,16 @@ class TestBudget:
         assert record.trials[-1].purpose == "proof"
         assert not (tmp_path / "reference").exists()
 
+    def test_that_was_too_short_for_all_of_them_is_no_verdict_on_the_rest(
+        self, tmp_path: Path
+    ) -> None:
+        record = search(PaperJob(), tmp_path, Options(budget=8 * SECONDS))
+        climbed = found(record).climb
+        assert climbed is not None and climbed.untried
+        assert found(record).verdict.endswith(
+            f"For {len(climbed.untried)} more the time was too short: a larger --budget tries them."
+        )
+
     def test_that_ends_while_parts_are_looked_at_gives_the_whole_plan(self, tmp_path: Path) -> None:
         paper = PaperJob(gains(bf16=1.5, loader_workers=1.2))
         unhurried = search(paper, tmp_path / "unhurried", TWO)

@@ -284,7 +284,9 @@ class _Optimization:
         goal = "faster" if self._options.objective == "speed" else "smaller"
         words = {0: "no optimisation", 1: "1 optimisation"}
         count = words.get(len(tried), f"{len(tried)} optimisations")
-        return f"Nothing was found that makes this job {goal}: {count} tried."
+        left = len(climbed.untried) if climbed and self._workshop.budget else 0
+        more = f" For {left} more the time was too short: a larger --budget tries them."
+        return f"Nothing was found that makes this job {goal}: {count} tried.{more if left else ''}"
 
     def _conclude(self, verdict: str) -> None:
         found, trials = self._footing.found, self._workshop.record.trials
