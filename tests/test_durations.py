@@ -16,7 +16,7 @@ def told(events: Events) -> list[float]:
 
 
 def measured(events: Events) -> list[float]:
-    return Run(events).seconds()
+    return list(Run(events).seconds())
 
 
 def counted(events: Events, warm: int) -> int:

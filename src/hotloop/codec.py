@@ -26,19 +26,21 @@ def decode(text: bytes, kind: type[T]) -> T:
 
 
 def encode(value: object, indent: int = -1) -> bytes:
+    """`indent`: none, unless told."""
     try:
-        return msgspec.json.format(msgspec.json.encode(value), indent=indent)
+        whole = msgspec.json.encode(value)
+        return whole if indent < 0 else msgspec.json.format(whole, indent=indent)
     except UnicodeEncodeError:
         builtins = msgspec.to_builtins(value)
         return json.dumps(builtins, indent=indent if indent >= 0 else None).encode()
 
 
-def write(path: Path, value: object) -> None:
+def write(path: Path, value: object, indent: int = 1) -> None:
     """Whole or not at all: a reader never meets half a file, not even after a power cut."""
     partial = path.with_name(path.name + ".partial")
     try:
         with partial.open("wb") as file:
-            file.write(encode(value, indent=1))
+            file.write(encode(value, indent))
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)

@@ -1,15 +1,16 @@
 """How long each step took, and nothing else: what `timeline` says of it, many times sooner.
 
 A search asks this of every trial, a report of all of them at once. Where a step's time went is
-asked of few trials, and costs a look at every single event.
+asked of few trials, and costs a look at every single event. Here columns are looked through by
+numpy, and of the long ones only what lies at the events that count is made into an array.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from operator import sub
+from typing import Any
 
-from hotloop import timeline
+from hotloop import evaluations, timeline
 from hotloop.measurement import Events, Kind
 
 
@@ -20,27 +21,30 @@ class Run:
         self._events = events
         kinds = bytes(events.kind)  # looked through in a tenth of the time that a list takes
         self.ends = timeline.step_ends(events, kinds)
-        self._delivered = timeline.all_of(events, Kind.DATA_END, kinds)
+        delivered = timeline.all_of(events, Kind.DATA_END, kinds)
+        # A loader that had no more has delivered nothing.
+        self._loaded = _chosen(delivered, _at(events.n, delivered) >= 0)
         evaluates = int(Kind.NO_GRAD_BEGIN) in kinds
-        self._pauses = timeline.evaluation_windows(events, self.ends) if evaluates else []
+        self._pauses = evaluations.windows(events, self.ends) if evaluates else []
 
-    def seconds(self) -> list[float]:
-        """Every complete step, in order, warm-up included, without evaluation."""
+    def seconds(self) -> Any:
+        """An array: every complete step, in order, warm-up included, without evaluation."""
+        import numpy as np
+
         if not self.ends:
-            return []
+            return np.empty(0)
         times = self._events.time_ns
-        at = [times[0], *map(times.__getitem__, self.ends)]
-        nanoseconds = list(map(sub, at[1:], at))
+        nanoseconds = np.diff(_at(times, self.ends), prepend=times[0])
         for first, last in self._pauses:
             self._take_away(nanoseconds, first, last)
-        return [length / 1e9 for length in nanoseconds]
+        return nanoseconds / 1e9
 
     def batches(self, warm: int) -> int:
         """That were loaded for the steps after the first `warm`, those of evaluation left out."""
         if not self.ends:
             return 0
         begin, end = self.ends[warm - 1] if warm else 0, self.ends[-1]
-        loaded = [at for at in self._delivered if begin <= at < end and self._events.n[at] >= 0]
+        loaded = self._loaded[bisect_left(self._loaded, begin) : bisect_left(self._loaded, end)]
         if not self._pauses:
             return len(loaded)
         starts = [first for first, _ in self._pauses]
@@ -52,12 +56,26 @@ class Run:
 
     def loader(self) -> int | None:
         """The one that most batches came from."""
-        return timeline.loader_of(self._events, self._delivered)
+        return timeline.commonest(self._events, self._loaded)
 
-    def _take_away(self, nanoseconds: list[int], first: int, last: int) -> None:
+    def _take_away(self, nanoseconds: Any, first: int, last: int) -> None:
         """An evaluation may lie across the end of a step."""
         ends, times = self.ends, self._events.time_ns
         for step in range(bisect_right(ends, first), bisect_left(ends, last) + 1):
             if step < len(ends):
                 begin = max(first, ends[step - 1] if step else 0)
                 nanoseconds[step] -= times[min(last, ends[step])] - times[begin]
+
+
+def _at(column: list[int], places: list[int]) -> Any:
+    """What a column holds at these places, as an array."""
+    import numpy as np
+
+    return np.fromiter(map(column.__getitem__, places), np.int64, len(places))
+
+
+def _chosen(places: list[int], which: Any) -> list[int]:
+    """`places` itself where that is all of them."""
+    return (
+        places if which.all() else [at for at, is_one in zip(places, which, strict=True) if is_one]
+    )

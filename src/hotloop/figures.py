@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from hotloop import stats, timeline
+from hotloop import many, stats, timeline
 from hotloop.durations import Run
 from hotloop.measurement import LoaderSeen, Measurement
 from hotloop.timeline import Phase, Step
@@ -85,7 +85,7 @@ def _figures(measured: _Identity) -> Figures | None:
     if len(steps) < 2:
         return None
     seconds = [step.seconds for step in steps]
-    warm = _warm_up(measurement, seconds)
+    warm = stats.warm_up(seconds, at_least=_disturbed(measurement))
     steady = steps[warm:]
     step = stats.summary([step.seconds for step in steady])
     total = sum(s.seconds for s in steady)
@@ -118,21 +118,22 @@ def _step_times(measured: _Identity) -> StepTimes | None:
     seconds = run.seconds()
     if len(seconds) < 2:
         return None
-    warm = _warm_up(measurement, seconds)
-    ordered = sorted(seconds[warm:])  # once: what is sorted is sorted again in no time
-    step = stats.summary(ordered)
+    warm = many.warm_up(seconds, _disturbed(measurement))
+    ordered = seconds[warm:].copy()
+    ordered.sort()
+    step = many.summary(ordered)
     return StepTimes(
         step=step,
         warm_up_steps=warm,
-        one_off_seconds=_one_off(seconds, warm, step),
+        one_off_seconds=_one_off(seconds[:warm].tolist(), warm, step),
         epoch_seconds=_epoch(_nth(measurement, run.loader()), run.batches(warm), step),
-        p05=stats.percentile(ordered, 5),
+        p05=many.percentile(ordered, 5),
     )
 
 
-def _warm_up(measurement: Measurement, seconds: Sequence[float]) -> int:
+def _disturbed(measurement: Measurement) -> int:
     """The first step has no beginning that anybody saw, and discovery disturbs a few more."""
-    return stats.warm_up(seconds, at_least=max(1, measurement.discovery_steps))
+    return max(1, measurement.discovery_steps)
 
 
 def _one_off(seconds: Sequence[float], warm: int, step: stats.Summary) -> float:

@@ -48,25 +48,37 @@ def read(path: Path) -> Study:
     """Raises StudyUnreadable with one sentence, whatever is wrong with the file."""
     data = _bytes(path)
     try:
+        record = codec.decode(data, Study)
+    except ValueError as error:
+        raise _unreadable(path, data, error) from None
+    if record.version > study.VERSION:
+        raise _newer(path, record.version, record.hotloop)
+    return record
+
+
+def _unreadable(path: Path, data: bytes, error: ValueError) -> StudyUnreadable:
+    """What is wrong with it, by what can still be read of it."""
+    try:
         header = codec.decode(data, _Header)
     except msgspec.ValidationError:
-        raise StudyUnreadable(f"{path} is not a study of hotloop's.", ANOTHER) from None
-    except ValueError as error:
-        cut_off = _ends_in_the_middle(data, error)
+        return StudyUnreadable(f"{path} is not a study of hotloop's.", ANOTHER)
+    except ValueError as broken:
+        cut_off = _ends_in_the_middle(data, broken)
         what = "is cut off: it ends in the middle" if cut_off else "is not a study: it is no JSON"
-        raise StudyUnreadable(f"{path} {what}.", ANOTHER) from None
+        return StudyUnreadable(f"{path} {what}.", ANOTHER)
     if header.version > study.VERSION:
-        raise StudyUnreadable(
-            f"{path} was written by hotloop {header.hotloop} in study format {header.version};"
-            f" this hotloop reads up to {study.VERSION}.",
-            "Update hotloop.",
-        )
-    try:
-        return codec.decode(data, Study)
-    except ValueError as error:
-        raise StudyUnreadable(
-            f"{path} does not hold what a study holds: {error}.", "It may have been edited by hand."
-        ) from None
+        return _newer(path, header.version, header.hotloop)
+    return StudyUnreadable(
+        f"{path} does not hold what a study holds: {error}.", "It may have been edited by hand."
+    )
+
+
+def _newer(path: Path, version: int, hotloop: str) -> StudyUnreadable:
+    return StudyUnreadable(
+        f"{path} was written by hotloop {hotloop} in study format {version};"
+        f" this hotloop reads up to {study.VERSION}.",
+        "Update hotloop.",
+    )
 
 
 def printed(record: Study, folder: Path) -> dict[str, str]:

@@ -171,5 +171,5 @@ def latest(base: Path, job: ScriptJob) -> Path:
 
 def save(study: Study, folder: Path) -> Path:
     path = folder / "study.json"
-    codec.write(path, study)
+    codec.write(path, study, indent=-1)  # a number a line would make it twice as large
     return path

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import zip_longest
 
+from hotloop import evaluations
 from hotloop.measurement import Events, GpuTimes, Kind, Losses
 
 
@@ -63,10 +63,6 @@ _PHASE_OF_GAP_WITHOUT_LOADER = _PHASE_OF_GAP | {
     for after in (Kind.COPY_BEGIN, Kind.FORWARD_BEGIN)
 }
 
-_TRAINING = frozenset(
-    {Kind.FORWARD_BEGIN, Kind.BACKWARD_BEGIN, Kind.OPTIMIZER_BEGIN, Kind.ZERO_GRAD_BEGIN}
-)
-
 
 @dataclass(frozen=True)
 class Step:
@@ -91,7 +87,7 @@ def metronome(events: Events) -> int | None:
     Among equals the last in the cycle, so that a step ends when all of them have stepped.
     None when no optimizer stepped: parameters updated by hand, each backward pass is a step.
     """
-    return _metronome(events, all_of(events, Kind.OPTIMIZER_END))
+    return _metronome(_keys(events, all_of(events, Kind.OPTIMIZER_END)))
 
 
 def steps(events: Events, losses: Losses | None = None, gpu: GpuTimes | None = None) -> list[Step]:
@@ -110,13 +106,16 @@ def steps(events: Events, losses: Losses | None = None, gpu: GpuTimes | None = N
 
 def training_loader(events: Events) -> int | None:
     """The loader most batches came from."""
-    return loader_of(events, all_of(events, Kind.DATA_END))
+    delivered = all_of(events, Kind.DATA_END)
+    return commonest(events, [index for index in delivered if events.n[index] >= 0])
 
 
-def loader_of(events: Events, delivered: list[int]) -> int | None:
-    """`delivered`: the events at which a loader has answered."""
-    keys, n = events.key, events.n
-    counts = Counter([keys[index] for index in delivered if n[index] >= 0])
+def commonest(events: Events, which: list[int]) -> int | None:
+    """The key that most of these events have."""
+    keys = _keys(events, which)
+    if _are_alike(keys):
+        return keys[0]
+    counts = Counter(keys)
     return counts.most_common(1)[0][0] if counts else None
 
 
@@ -138,16 +137,27 @@ def phases_at(events: Events, times_ns: list[int]) -> list[Phase]:
 def step_ends(events: Events, kinds: bytes | None = None) -> list[int]:
     """Indices of the events that end a step. `kinds`: see `all_of`."""
     stepped = all_of(events, Kind.OPTIMIZER_END, kinds)
-    key = _metronome(events, stepped)
-    if key is None:
+    if not stepped:
         return all_of(events, Kind.BACKWARD_END, kinds)
-    return [index for index in stepped if events.key[index] == key]
+    keys = _keys(events, stepped)
+    if _are_alike(keys):
+        return stepped
+    key = _metronome(keys)
+    return [index for index, one in zip(stepped, keys, strict=True) if one == key]
 
 
-def _metronome(events: Events, stepped: list[int]) -> int | None:
-    keys = [events.key[index] for index in stepped]
+def _metronome(keys: list[int]) -> int | None:
     counts = Counter(keys)
     return max(counts, key=lambda key: (counts[key], keys.index(key)), default=None)
+
+
+def _keys(events: Events, which: list[int]) -> list[int]:
+    return list(map(events.key.__getitem__, which))
+
+
+def _are_alike(keys: list[int]) -> bool:
+    """As they nearly always are, and that is seen many times sooner than they are counted."""
+    return bool(keys) and keys.count(keys[0]) == len(keys)
 
 
 def all_of(events: Events, kind: Kind, kinds: bytes | None = None) -> list[int]:
@@ -161,7 +171,8 @@ def all_of(events: Events, kind: Kind, kinds: bytes | None = None) -> list[int]:
 
 def _owners(events: Events, edges: list[int]) -> list[Phase]:
     """For each event the phase that the time up to the next event belongs to."""
-    evaluating = _evaluation(events, edges)
+    paused = evaluations.windows(events, edges)
+    evaluating = {index for first, last in paused for index in range(first, last)}
     has_loader = Kind.DATA_END in events.kind
     gaps = _PHASE_OF_GAP if has_loader else _PHASE_OF_GAP_WITHOUT_LOADER
     owners: list[Phase] = []
@@ -186,44 +197,12 @@ def _enter_or_leave(calls: list[tuple[int, int]], kind: int, key: int) -> None:
             del calls[calls.index(call) :]
         calls.append(call)
         return
+    if calls and calls[-1][0] == kind // 2:  # nearly always
+        calls.pop()
+        return
     begun = [place for place, (what, _) in enumerate(calls) if what == kind // 2]
     if begun:
         del calls[begun[-1] :]
-
-
-def _evaluation(events: Events, edges: list[int]) -> set[int]:
-    """Indices of events whose time went to evaluation or sampling rather than to training.
-
-    A pass without gradients that happens in most steps is part of the step (a target network, a
-    teacher, the generator while the critic learns); one that happens now and then is evaluation,
-    together with the batches that were loaded for it.
-    """
-    windows = evaluation_windows(events, edges)
-    return {index for first, last in windows for index in range(first, last)}
-
-
-def evaluation_windows(events: Events, edges: list[int]) -> list[tuple[int, int]]:
-    """From the first event of each evaluation to its last. `edges`: where steps end."""
-    windows = list(_no_grad_windows(events))
-    steps = {bisect_right(edges, first) for first, _ in windows}
-    with_pass = sum(step < len(edges) for step in steps)
-    return [] if with_pass * 2 > len(edges) else windows
-
-
-def _no_grad_windows(events: Events) -> Iterator[tuple[int, int]]:
-    begin: int | None = None
-    batch: int | None = None
-    for index, kind in enumerate(events.kind):
-        if kind in _TRAINING:
-            batch = None
-        elif kind == Kind.DATA_BEGIN and batch is None:
-            batch = index
-        elif kind == Kind.NO_GRAD_BEGIN and begin is None:
-            begin = index if batch is None else batch
-        elif kind == Kind.NO_GRAD_END and begin is not None:
-            yield begin, index
-            # Up to the next pass the loop of the evaluation itself is running.
-            begin, batch = None, index
 
 
 def _step(
@@ -234,20 +213,21 @@ def _step(
     loss_at: dict[int, float | None],
     gpu_at: dict[int, float],
 ) -> Step:
-    phases: dict[Phase, float] = defaultdict(float)
+    phases: dict[Phase, float] = {}
     loaded: list[int] = []
-    given: Counter[int] = Counter()
+    given: dict[int, int] = {}
+    times, kinds = events.time_ns, events.kind
     for index in range(first, last):
-        elapsed = events.time_ns[index + 1] - events.time_ns[index]
-        phases[owners[index]] += elapsed / 1e9
-        kind, key, n = events.kind[index], events.key[index], events.n[index]
-        if kind == Kind.DATA_END and n >= 0 and owners[index] is not Phase.EVALUATION:
-            loaded.append(n)
+        owner, kind = owners[index], kinds[index]
+        phases[owner] = phases.get(owner, 0.0) + (times[index + 1] - times[index]) / 1e9
+        if kind == Kind.DATA_END and events.n[index] >= 0 and owner is not Phase.EVALUATION:
+            loaded.append(events.n[index])
         elif kind == Kind.FORWARD_BEGIN:
-            given[key] += n
+            key = events.key[index]
+            given[key] = given.get(key, 0) + events.n[index]
     return Step(
         seconds=sum(phases.get(phase, 0.0) for phase in STEP_PHASES),
-        phases=dict(phases),
+        phases=phases,
         # Without a loader: what the busiest root module was given.
         samples=sum(loaded) or max(given.values(), default=0),
         batches=len(loaded),
@@ -267,6 +247,8 @@ def _gpu_phases(
     events: Events, first: int, last: int, gpu_at: dict[int, float]
 ) -> dict[Phase, float]:
     """Sums of the spans between a begin and its own end, less the spans nested inside."""
+    if not gpu_at:
+        return {}
     spans: dict[Phase, float] = defaultdict(float)
     open_at: list[int] = []
     nested: list[float] = []

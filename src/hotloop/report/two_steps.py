@@ -138,7 +138,7 @@ def _typical(measurement: Measurement) -> Window | None:
     run, times = Run(events), step_times(measurement)
     if times is None:
         return None
-    ends, seconds = run.ends, run.seconds()
+    ends, seconds = run.ends, run.seconds().tolist()
     steady = [
         place
         for place in range(max(times.warm_up_steps, 1), len(ends) - 1)
@@ -146,7 +146,7 @@ def _typical(measurement: Measurement) -> Window | None:
     ]
     seen = set(measurement.gpu.event)
     # The step before as well: the GPU is still at it when the first of the two begins.
-    timed = [place for place in steady if place > 1 and seen >= set(ends[place - 2 : place + 2])]
+    timed = [place for place in steady if place > 1 and _all_in(seen, ends[place - 2 : place + 2])]
     usual = 2 * times.step.p50
     best = min(
         timed or steady,
@@ -204,3 +204,7 @@ def _inside(events: Events, window: Window) -> tuple[int, int]:
     """Indices of the first and the last event of the window."""
     first = bisect_left(events.time_ns, window.begin_ns)
     return first, min(bisect_right(events.time_ns, window.end_ns), len(events) - 1)
+
+
+def _all_in(seen: set[int], events: list[int]) -> bool:
+    return bool(seen) and seen.issuperset(events)
