@@ -57,3 +57,18 @@ def test_compile_caches_are_the_studys_unless_the_user_has_some(
     assert made()["TORCHINDUCTOR_CACHE_DIR"] == "/study/cache/inductor"
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/mine")
     assert made()["TORCHINDUCTOR_CACHE_DIR"] == "/mine"
+
+
+def test_bytecode_that_is_kept_nowhere_is_kept_in_the_study(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    spec, cache = Path("/study/spec.json"), Path("/study/cache")
+    found = child_environment(spec, "abc", cache, compiles_source=True)
+    assert found["PYTHONPYCACHEPREFIX"] == "/study/cache/bytecode"
+    assert "PYTHONDONTWRITEBYTECODE" not in found
+    assert "PYTHONPYCACHEPREFIX" not in made()
+    assert made()["PYTHONDONTWRITEBYTECODE"] == "1"
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", "/mine")
+    assert child_environment(spec, "abc", cache, True)["PYTHONPYCACHEPREFIX"] == "/mine"

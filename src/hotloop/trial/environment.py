@@ -32,9 +32,15 @@ def users_environment() -> dict[str, str]:
     return environment
 
 
-def child_environment(spec: Path, mark: str, caches: Path) -> dict[str, str]:
-    """Of a trial."""
+def child_environment(
+    spec: Path, mark: str, caches: Path, compiles_source: bool = False
+) -> dict[str, str]:
+    """Of a trial. `compiles_source`: at every start, since its bytecode is kept nowhere."""
     environment = {**let_in(spec), **TRACKERS_OFF, MARK: mark}
+    if compiles_source and "PYTHONPYCACHEPREFIX" not in environment:
+        environment["PYTHONPYCACHEPREFIX"] = str(caches / "bytecode")
+        # Whoever does not want it beside their source has it elsewhere.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
     # Compiled once, used by every trial of the study.
     environment.setdefault("TORCHINDUCTOR_CACHE_DIR", str(caches / "inductor"))
     environment.setdefault("TRITON_CACHE_DIR", str(caches / "triton"))

@@ -17,7 +17,7 @@ from hotloop.errors import StudyNotWritable
 from hotloop.job import ScriptJob
 from hotloop.machine import GpuWatch
 from hotloop.plan import Plan
-from hotloop.trial import outcome, protection, reaping, shielded
+from hotloop.trial import bytecode, outcome, protection, reaping, shielded
 from hotloop.trial.environment import child_environment
 from hotloop.trial.power import PowerMeter
 from hotloop.trial.result import ChildResult, Ended
@@ -207,13 +207,12 @@ class _Run:
             divisor=order.divisor,
         )
         codec.write(self._files["spec.json"], spec)
+        compiles = bytecode.is_missing(job.python)
+        own = child_environment(self._files["spec.json"], self._mark, caches, compiles)
         enter = {
             "argv": job.argv(),
             "cwd": job.cwd,
-            "env": {
-                **child_environment(self._files["spec.json"], self._mark, caches),
-                **order.plan.environment(),
-            },
+            "env": {**own, **order.plan.environment()},
             "protect": protect,
             "passthrough": passthrough,
             "scratch": str(self._scratch),
