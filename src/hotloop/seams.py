@@ -62,6 +62,8 @@ class Seams:
     """A loss is differentiated by backward(): (tensors, …)."""
     grad: Seam = field(default_factory=Seam)
     """A loss is differentiated by autograd.grad(): (outputs, …)."""
+    retained: Seam = field(default_factory=Seam)
+    """A result whose gradient is to be kept, by retain_grad(): (tensor)."""
     scale: Seam = field(default_factory=Seam)
     """A gradient scaler scales a loss: (scaler, loss) -> scaled loss."""
     scaler_step: Seam = field(default_factory=Seam)

@@ -357,6 +357,25 @@ def test_blocks_have_the_partners_of_the_whole() -> None:
     assert names(found.plan) == ("bf16", "compile_blocks")
 
 
+def test_float16_stands_in_for_bfloat16() -> None:
+    law = gains(bf16=1.2, fp16=1.4)
+    found = climbed(law, {"bf16": 0.5, "fp16": 0.5}, SimulatedBench(law))
+    assert names(found.plan) == ("bf16",) and found.spared == ("fp16",)
+
+    def launch_bound(levers: frozenset[str]) -> float | None:
+        both = {"fp16", "compile"} <= levers
+        return 0.3 if both else gains(fp16=0.9, compile=1.4)(levers)
+
+    found = climbed(launch_bound, {"fp16": 0.5, "compile": 0.3}, SimulatedBench(launch_bound))
+    assert names(found.plan) == ("fp16", "compile")
+
+
+def test_float16_leaves_nothing_for_tf32() -> None:
+    law = gains(tf32=1.2, fp16=1.4)
+    found = climbed(law, {"tf32": 0.6, "fp16": 0.5}, SimulatedBench(law))
+    assert names(found.plan) == ("fp16",)
+
+
 class Replacing(SimulatedBench):
     """Beside this optimisation that one has nothing left to do."""
 

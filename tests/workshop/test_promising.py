@@ -85,6 +85,14 @@ def test_the_user_names_what_to_try() -> None:
     assert refused["compile"] == "it is not among --only"
 
 
+def test_float16_is_tried_beside_bfloat16_only_by_name() -> None:
+    candidates, refused = looked_at()
+    assert "bf16" in names(candidates) and "fp16" not in names(candidates)
+    assert "--only fp16" in refused["fp16"]
+    candidates, _ = looked_at(only=("fp16",))
+    assert names(candidates) == ["fp16"]
+
+
 def test_the_user_names_what_not_to_try() -> None:
     candidates, refused = looked_at(skip=("bf16",))
     assert "bf16" not in names(candidates)

@@ -69,6 +69,8 @@ class Seen:
     """NUMA nodes that the cores lie on."""
     objective: str = "speed"
     """Or "memory": what the user wants less of."""
+    only: tuple[str, ...] = ()
+    """Optimisations that the user has named. Empty: any."""
 
     @property
     def on_gpu(self) -> bool:

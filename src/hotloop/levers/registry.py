@@ -15,6 +15,7 @@ from hotloop.levers.compile import Compile
 from hotloop.levers.compile_blocks import CompileBlocks
 from hotloop.levers.compile_loss import CompileLoss
 from hotloop.levers.cudnn_benchmark import CudnnBenchmark
+from hotloop.levers.fp16 import Fp16
 from hotloop.levers.fused_attention import FusedAttention
 from hotloop.levers.fused_optimizer import FusedOptimizer
 from hotloop.levers.gpu_augment import GpuAugment
@@ -39,6 +40,7 @@ _ALL: tuple[type[Lever], ...] = (
     Tf32,
     Bf16,
     ChannelsLast,
+    Fp16,
     CudnnBenchmark,
     SdpaBackend,
     Compile,

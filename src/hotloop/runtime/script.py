@@ -47,6 +47,7 @@ class ScriptDriver:
         patches.route(data._BaseDataLoaderIter, "__next__", seams.batch)
         patches.route(torch.autograd, "backward", seams.backward)
         patches.route(torch.autograd, "grad", seams.grad)
+        patches.route(torch.Tensor, "retain_grad", seams.retained)
         patches.route(torch.amp.grad_scaler.GradScaler, "scale", seams.scale)
         patches.route(torch.amp.grad_scaler.GradScaler, "step", seams.scaler_step)
         for name in ("clip_grad_norm_", "clip_grad_value_"):

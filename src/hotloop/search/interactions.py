@@ -37,14 +37,14 @@ products, TF32 has none left.
 LOADING = frozenset({"loader_workers", "cache_dataset"})
 """Which make batches come sooner."""
 
-PACK = ("bf16", "channels_last", "compile")
+PACK = ("bf16", "fp16", "channels_last", "compile")
 """Which may all lose alone and win together."""
 
 
-STAND_INS = {"compile_blocks": "compile"}
+STAND_INS = {"compile_blocks": "compile", "fp16": "bf16"}
 """Which are for jobs that cannot have the other."""
 
-MAKES_NEEDLESS = {"bf16": ("tf32",)}
+MAKES_NEEDLESS = {"bf16": ("tf32",), "fp16": ("tf32",)}
 """Which take over the work of others. Those may come back, by a trial that says so."""
 
 
@@ -72,7 +72,8 @@ def stood_for(lever: str) -> str | None:
     """What makes a trial of this one needless once it was measured itself, kept or not.
 
     A model's blocks are compiled where the whole cannot be, or takes longer than a trial may. Where
-    it can, its blocks were compiled with it; whether that pays is then known.
+    it can, its blocks were compiled with it; whether that pays is then known. float16 is for GPUs
+    without bfloat16, which is as fast, needs no scaling and skips no step.
     """
     return STAND_INS.get(lever)
 

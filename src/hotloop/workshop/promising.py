@@ -37,6 +37,7 @@ def promising(
     predicted = predictions(diagnosis)
     loader = training_loader(measurement)
     seen = Seen(measurement, figures, loader, cores, inspection, objective=options.objective)
+    seen = replace(seen, only=options.only)
     if machine is not None:
         seen = replace(seen, physical_cores=machine.physical_cores, nodes=machine.nodes)
     candidates: list[Candidate] = []

@@ -16,7 +16,7 @@ from hotloop.equivalence.judge import Equivalence
 from hotloop.figures import Figures, training_loader
 from hotloop.levers.chunked_loss import ON_CPU, ON_GPU
 from hotloop.levers.registry import LEVERS
-from hotloop.measurement import Measurement
+from hotloop.measurement import Measurement, Software
 from hotloop.plan import LeverSetting, Plan
 from hotloop.search.climb import Candidate
 from hotloop.search.interactions import names
@@ -37,14 +37,15 @@ COST = "cost"
 
 def ladder(options: Options, starved: Trial) -> list[Rung]:
     """What makes a job smaller, by what it costs in time and what it changes: the least first."""
-    on_gpu = starved.measurement is not None and starved.measurement.software.device != "cpu"
+    software = starved.measurement.software if starved.measurement else Software()
+    on_gpu = software.device != "cpu"
     rungs = [
         *([_rung("allocator")] if on_gpu else []),  # nothing
         _rung("fused_optimizer"),  # nothing: fewer results in between
         _rung("chunked_loss", chunk=ON_GPU if on_gpu else ON_CPU),  # some kernels
         _rung("checkpoint_blocks", every=2),  # a sixth of a step
         _rung("checkpoint_blocks", every=1),  # a third
-        _rung("bf16"),  # no time, but another number format
+        _rung("fp16" if software.bfloat16 is False else "bf16"),  # no time, but another format
         _rung("compile"),  # minutes, once
         (*_rung("compile"), *_rung("fused_attention")),
     ]

@@ -58,6 +58,14 @@ def test_tf32_where_bfloat16_would_be_faster() -> None:
     assert found.share == pytest.approx((8 - 8 * 389 / 742 / 0.7) / 10, abs=0.01)
 
 
+def test_a_gpu_that_has_neither_tf32_nor_bfloat16() -> None:
+    old = replace(case(products), roof=Roof(matrix_flops={"float32": 8e12, "float16": 65e12}))
+    found = fp32_matmul(old)
+    assert found is not None
+    assert found.levers == ("fp16",)
+    assert "GradScaler" in found.remedy
+
+
 def test_bfloat16_is_as_it_should_be() -> None:
     assert fp32_matmul(case(lambda scene: products(scene, PRODUCT))) is None
 

@@ -25,7 +25,7 @@ REMEDIES = {
     "bfloat16": "Run forward passes and losses under autocast in bfloat16.",
     "float16": "Run forward passes and losses under autocast in float16, with a GradScaler.",
 }
-LEVERS = {"tf32": ("tf32", "bf16"), "bfloat16": ("bf16",), "float16": ()}
+LEVERS = {"tf32": ("tf32", "bf16"), "bfloat16": ("bf16",), "float16": ("fp16",)}
 
 
 def fp32_matmul(case: Case) -> Finding | None:
