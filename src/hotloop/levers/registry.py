@@ -23,6 +23,7 @@ from hotloop.levers.loader_workers import LoaderWorkers
 from hotloop.levers.microbatch import Microbatch
 from hotloop.levers.pin_memory import PinMemory
 from hotloop.levers.sdpa_backend import SdpaBackend
+from hotloop.levers.shape_padding import ShapePadding
 from hotloop.levers.step_graph import StepGraph
 from hotloop.levers.tf32 import Tf32
 from hotloop.levers.threads import Threads
@@ -46,6 +47,7 @@ _ALL: tuple[type[Lever], ...] = (
     Compile,
     CompileBlocks,
     FusedAttention,
+    ShapePadding,  # after the attention, whose products it would hide
     CompileLoss,
     FusedOptimizer,
     ChunkedLoss,

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from hotloop.levers.blocks import repeated_blocks
+from hotloop.levers.padded_products import odd_sizes
 from hotloop.measurement import (
     Events,
     Inventory,
@@ -218,6 +219,9 @@ def _model(torch: Any, model: Any) -> ModelSeen:
         convolutions=sum(p.dim() in (4, 5) for p in parameters),
         batch_norms=sum(_is_batch_norm(torch, part) for part in model.modules()),
         blocks=sum(map(len, repeated_blocks(model))),
+        odd_sizes=sorted(
+            {size for p in parameters if p.dim() == 2 for size in odd_sizes(tuple(p.shape))}
+        ),
     )
 
 
