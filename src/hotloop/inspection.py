@@ -174,6 +174,31 @@ class Allocator:
 
 
 @dataclass(frozen=True)
+class StepMemory:
+    """What memory held over one step, by kind, in bytes. Run without compilation.
+
+    Columns, of some of the operators in their order; the highest point is among them.
+    """
+
+    device: str
+    """That the model lies on: "cpu", or "cuda:0"."""
+    operators: int = 0
+    """Of the whole step."""
+    phase: list[str] = field(default_factory=list)
+    """"data", "forward", "backward" or "optimizer"."""
+    operator: list[int] = field(default_factory=list)
+    """How many had run."""
+    weights: list[int] = field(default_factory=list)
+    gradients: list[int] = field(default_factory=list)
+    optimizer: list[int] = field(default_factory=list)
+    activations: list[int] = field(default_factory=list)
+    """What the forward pass has left, as long as it is kept."""
+    total: list[int] = field(default_factory=list)
+    """On a GPU all that torch's allocator has handed out. On a CPU the tensors of the job, and
+    those that were made in this step: what else the process holds is not known."""
+
+
+@dataclass(frozen=True)
 class Call:
     """A call that has no place in a training loop, or a dear one: empty_cache, torch.save."""
 
@@ -216,6 +241,7 @@ class Inspection:
     kernels: Kernels | None = None
     """None where there is no GPU, or its counters cannot be read."""
     allocator: Allocator | None = None
+    step_memory: StepMemory | None = None
     calls: list[Call] = field(default_factory=list)
     evaluations_with_gradients: list[Pass] = field(default_factory=list)
     compilations: list[Compilation] = field(default_factory=list)

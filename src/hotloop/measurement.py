@@ -75,6 +75,10 @@ class Memory:
     device_peak_reserved: int | None = None
     device_total: int | None = None
     worker_peaks: list[int] = field(default_factory=list)
+    weights: int | None = None
+    """What models and optimizers held at the end, where the first of the parameters lies."""
+    gradients: int | None = None
+    optimizer: int | None = None
 
     @property
     def peak(self) -> int | None:

@@ -9,7 +9,7 @@ from hotloop.diagnose.base import Effort, Finding
 from hotloop.diagnose.checklist import Point, Status
 from hotloop.diagnose.diagnosis import Diagnosis
 from hotloop.diagnose.numbers import Numbers
-from hotloop.inspection import Frame, Inspection, Kernels
+from hotloop.inspection import Frame, Inspection, Kernels, StepMemory
 from hotloop.levers.base import Receipt
 from hotloop.roof import Roof
 from hotloop.search.batch_sizes import Curve, SizePoint
@@ -83,7 +83,28 @@ def _looked_into(timed: Trial) -> Trial:
         start_ns=starts,
         duration_ns=[60_000] * len(starts),
     )
-    return replace(timed, purpose="look", inspection=Inspection(steps=4, kernels=kernels))
+    seen = Inspection(steps=4, kernels=kernels, step_memory=step_memory())
+    return replace(timed, purpose="look", inspection=seen)
+
+
+def step_memory(device: str = "cuda:0") -> StepMemory:
+    """Activations rise in the forward pass and go as gradients come."""
+    unit, count = 10**7, 20
+    phases = ["data", *["forward"] * count, *["backward"] * count, *["optimizer"] * count]
+    rising = [0, *range(count), *range(count, 0, -1), *[0] * count]
+    gradients = [0] * (count + 1) + [4 * at // count for at in range(count)] + [4] * count
+    moments = zip(rising, gradients, strict=True)
+    return StepMemory(
+        device=device,
+        operators=5 * len(phases),
+        phase=phases,
+        operator=[5 * at for at in range(len(phases))],
+        weights=[4 * unit] * len(phases),
+        gradients=[unit * size for size in gradients],
+        optimizer=[4 * unit] * len(phases),
+        activations=[unit * size for size in rising],
+        total=[unit * (4 + 4 + 2 + each + gradient) for each, gradient in moments],
+    )
 
 
 def _deep() -> Trial:

@@ -39,6 +39,11 @@ def test_what_is_not_known_is_not_zero() -> None:
     assert sizes(held(Memory(host_peak=2**20), models=[]))[0] is None
 
 
+def test_what_was_read_is_not_guessed() -> None:
+    read = Memory(device_peak_allocated=1000, weights=100, gradients=90, optimizer=0)
+    assert sizes(held(read, models=[], optimizers=[optimizer(name="SGD")])) == [100, 90, 0, 810]
+
+
 def test_more_counted_than_held_leaves_the_rest_unknown() -> None:
     assert sizes(held(Memory(host_peak=1000)))[-1] is None
 

@@ -1,7 +1,8 @@
 """What a job holds in memory at its peak, by kind, as plain rows.
 
-The peak is measured. Weights, gradients and the optimizer's state follow from what was found in the
-script, where that says enough; what is left of the peak is everything else.
+The peak is measured, and so is what models and optimizers hold at the end of a run. What is left of
+the peak is everything else. Older studies lack the second: it then follows from what was found in
+the script, where that says enough.
 """
 
 from __future__ import annotations
@@ -76,18 +77,17 @@ def _held(label: str, measurement: Measurement) -> Held | None:
         peak=peak,
         total=memory.device_total if on_gpu else None,
         reserved=memory.device_peak_reserved if on_gpu else None,
-        kinds=_kinds(measurement.inventory, peak, on_gpu),
+        kinds=_kinds(measurement, peak, on_gpu),
     )
 
 
-def _kinds(inventory: Inventory, peak: int, on_gpu: bool) -> tuple[Kind, ...]:
-    weights, gradients = _weights(inventory), _weights(inventory, trainable=True)
-    state = _state(inventory)
-    counted = (weights, gradients, state)
+def _kinds(measurement: Measurement, peak: int, on_gpu: bool) -> tuple[Kind, ...]:
+    counted = _counted(measurement)
     rest = peak - sum(size or 0 for size in counted)
     name = "activations and the rest" if on_gpu else "activations, data, Python and the rest"
     if None in counted:
         name += ", with what is unknown"
+    weights, gradients, state = counted
     return (
         Kind("weights", weights),
         Kind("gradients", gradients),
@@ -95,6 +95,14 @@ def _kinds(inventory: Inventory, peak: int, on_gpu: bool) -> tuple[Kind, ...]:
         # More was counted than was ever held at once: then what is left cannot be told.
         Kind(name, rest if rest >= 0 else None),
     )
+
+
+def _counted(measurement: Measurement) -> tuple[int | None, int | None, int | None]:
+    """As it was read at the end of the run; of studies that lack it, by what was found there."""
+    memory, inventory = measurement.memory, measurement.inventory
+    if memory.weights is not None:
+        return memory.weights, memory.gradients, memory.optimizer
+    return _weights(inventory), _weights(inventory, trainable=True), _state(inventory)
 
 
 def _weights(inventory: Inventory, trainable: bool = False) -> int | None:

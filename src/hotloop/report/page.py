@@ -23,6 +23,7 @@ from hotloop.report import (
     profile_rows,
     proof_rows,
     roofline_rows,
+    step_memory_rows,
     two_steps,
     waterfall_rows,
 )
@@ -39,6 +40,7 @@ from hotloop.report.proof_rows import Proven
 from hotloop.report.roofline_rows import Roofline
 from hotloop.report.search_figures import Payback, search_figures
 from hotloop.report.sides import Side, sides
+from hotloop.report.step_memory_rows import StepCourse
 from hotloop.report.two_steps import TwoSteps
 from hotloop.report.waterfall_rows import Waterfall
 from hotloop.search.batch_sizes import Curve
@@ -82,6 +84,9 @@ class Diagnosed:
 class Memories:
     held: tuple[Held, ...]
     courses: tuple[Course, ...]
+    """Over time, under a profiler."""
+    step: StepCourse | None = None
+    """Over a step, by kind."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +150,7 @@ def page(
         proof=proof_rows.rows(study),
         steps=_steps(study, both),
         roofline=roofline_rows.rows(study),
-        memory=Memories(memory_rows.rows(both), memory_rows.courses(study)),
+        memory=_memory(study, both),
         training=_training(study, found),
         trials=every_trial.rows(study, logs or {}),
         refused=_refused(found),
@@ -186,6 +191,11 @@ def _steps(study: Study, both: tuple[Side, ...]) -> Steps:
     kernels = kernel_steps.rows(study)
     timelines = (*two_steps.rows(both), *((kernels,) if kernels else ()))
     return Steps(breakdown_rows.rows(both), breakdown_rows.gpu_rows(both), timelines)
+
+
+def _memory(study: Study, both: tuple[Side, ...]) -> Memories:
+    step = step_memory_rows.rows(study, breakdown_rows.rows(both[:1]))
+    return Memories(memory_rows.rows(both), memory_rows.courses(study), step)
 
 
 def _training(study: Study, found: Found) -> Training:

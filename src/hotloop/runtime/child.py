@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from hotloop.errors import JobInvalid
-from hotloop.measurement import GpuTimes, Losses, Measurement, Software
+from hotloop.measurement import GpuTimes, Losses, Measurement, Memory, Software
 from hotloop.runtime import tracebacks
 from hotloop.runtime.deep.deepening import Deepening
 from hotloop.runtime.exam.examination import Examination
@@ -30,6 +30,7 @@ from hotloop.runtime.imports import when_imported
 from hotloop.runtime.look.looking import Looking
 from hotloop.runtime.planned import PlannedRun, build
 from hotloop.runtime.probes import memory
+from hotloop.runtime.probes.holdings import with_holdings
 from hotloop.runtime.probes.progress import ProgressProbe
 from hotloop.runtime.smaller import smaller_batches
 from hotloop.runtime.soaking import Soaking
@@ -193,7 +194,7 @@ class Child:
             events=events,
             gpu=_if_readable(lambda: watch.gpu_clock.times(events), GpuTimes()),
             losses=_if_readable(lambda: watch.loss.losses(events), Losses()),
-            memory=used,
+            memory=_if_readable(lambda: _with_holdings(torch, watch, used), used),
             inventory=watch.inventory.inventory(events),
             discovery_steps=watch.driver.roots.steps,
             compile_seconds=_compile_seconds(),
@@ -207,6 +208,11 @@ def _if_readable(read: Callable[[], T], otherwise: T) -> T:
         return read()
     except Exception:
         return otherwise
+
+
+def _with_holdings(torch: Any, watch: Watch, used: Memory) -> Memory:
+    models, optimizers = (watch.inventory.numbers[name].living() for name in ("model", "optimizer"))
+    return with_holdings(torch, used, models, optimizers)
 
 
 def _message(error: BaseException) -> str:

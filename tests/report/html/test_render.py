@@ -149,6 +149,7 @@ def test_all_that_can_be_drawn() -> None:
         "timeline-3",
         "roofline",
         "memory",
+        "memory-step",
         "memory-1",
         "losses",
         "sizes",

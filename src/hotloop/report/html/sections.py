@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hotloop import units
 from hotloop.report.html import (
+    area_figure,
     line_figure,
     roofline_figure,
     size_figure,
@@ -35,12 +36,12 @@ from hotloop.report.page import Page, Training
 from hotloop.report.roofline_rows import Roofline
 
 NO_COURSE = (
-    "How memory rises and falls within a step was not recorded: hotloop profile --depth kernel "
-    "does that."
+    "How memory rises and falls within a step is not known: no run was looked into. "
+    "hotloop profile does that."
 )
 COUNTED = (
-    "The peak is measured. Weights, gradients and the optimizer's state follow from what was found "
-    "in the script; the rest is what is left."
+    "The peak is measured, and so is what weights, gradients and the optimizer's state take at the "
+    "end of a step; the rest is what is left."
 )
 GPU_CLOCK = "Spans on the GPU's own clock. They overlap what the CPU does meanwhile."
 
@@ -108,9 +109,13 @@ def _memory(page: Page) -> Section:
     if not page.memory.held:
         return Section("memory", "Memory", ())
     blocks: list[Block] = [Drawn(stack_figure.kinds(page.memory.held, COUNTED), open_table=True)]
+    if page.memory.step is not None:
+        blocks.append(Drawn(area_figure.figure(page.memory.step)))
+    else:
+        blocks.append(Said(NO_COURSE))
     courses = enumerate(page.memory.courses, start=1)
-    drawn: list[Block] = [Drawn(line_figure.memory(course, number)) for number, course in courses]
-    return Section("memory", "Memory", (*blocks, *(drawn or [Said(NO_COURSE)])))
+    blocks += [Drawn(line_figure.memory(course, number)) for number, course in courses]
+    return Section("memory", "Memory", tuple(blocks))
 
 
 def _training(page: Page) -> Section:

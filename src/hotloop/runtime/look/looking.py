@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hotloop.inspection import Inspection, Kernels, Operators
+from hotloop.inspection import Inspection, Kernels, Operators, StepMemory
 from hotloop.runtime.look.alone import AloneProbe
 from hotloop.runtime.look.calls import CallProbe
 from hotloop.runtime.look.compiling import compilations, compiled_so_far, graph_breaks
+from hotloop.runtime.look.course import MemoryCourse
 from hotloop.runtime.look.kernels import KernelProbe
 from hotloop.runtime.look.loading import LoaderProbe
 from hotloop.runtime.look.losses import LossCalls
@@ -48,7 +50,10 @@ class Looking:
         self._calls = CallProbe(torch)
         self._waits = WaitProbe(torch) if torch.version.cuda or torch.version.hip else None
         self._kernel_probe = KernelProbe(torch)
-        self._operator_probe = OperatorProbe(torch)
+        self._course = MemoryCourse(torch)
+        self._step_memory: StepMemory | None = None
+        self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._operator_probe = OperatorProbe(torch, self._course)
         self._losses = LossCalls(torch)
         self._kernels: Kernels | None = None
         self._operators: Operators | None = None
@@ -66,6 +71,7 @@ class Looking:
         self._calls.attach(seams, self._patches)
         self._operator_probe.attach(seams)
         self._losses.attach(seams)
+        seams.step.after.append(lambda args, result, began: self._optimizers.add(args[0]))
         if self._waits is not None:
             self._waits.attach(self._patches)
 
@@ -93,6 +99,7 @@ class Looking:
             losses=self._losses.seen(),
             kernels=self._kernels,
             allocator=self._memory.allocator,
+            step_memory=self._step_memory,
             calls=calls.calls,
             evaluations_with_gradients=calls.passes,
             compilations=compilations(self._compiled),
@@ -160,12 +167,18 @@ class Looking:
     def _count_operators(self, steps: int, seconds: float) -> None:
         if "torch._dynamo" in sys.modules:  # inside compiled code no operator is seen
             self._torch.compiler.set_stance("force_eager")
+        with self._noting("memory over a step"):
+            roots = [known() for known in self._watch.driver.roots.roots]
+            models = [root for root in roots if root is not None]
+            self._course.begin(models, list(self._optimizers))
         self._operator_probe.begin()
         self._losses.begin()
         self._next(self._counting, steps, seconds)
 
     def _counting(self, steps: int, seconds: float) -> bool:
         made, took = steps - self._since[0], seconds - self._since[1]
+        if self._step_memory is None:
+            self._step_memory = self._course.end()
         if made < self._look.counted_steps and took < self._look.most_seconds / 3:
             return False
         self._operators = self._operator_probe.end(made)

@@ -13,6 +13,7 @@ from typing import Any
 
 from hotloop.inspection import Attention, OperatorLine, Operators
 from hotloop.runtime.look.attention import AttentionFinder
+from hotloop.runtime.look.course import MemoryCourse
 from hotloop.runtime.look.flops import Formulas, is_heavy
 from hotloop.runtime.look.frames import Frames
 from hotloop.runtime.patches import Patches
@@ -41,8 +42,9 @@ class _Line:
 class OperatorProbe:
     """Between `begin` and `end` every operator passes here, below autograd."""
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self, torch: Any, course: MemoryCourse | None = None) -> None:
         self._torch = torch
+        self._course = course
         self._formulas = Formulas(torch)
         self._frames = Frames()
         self._attention = AttentionFinder()
@@ -120,7 +122,19 @@ class OperatorProbe:
             # The step must go on, whatever kind of tensor it is that we know nothing of.
             with contextlib.suppress(Exception):
                 self._note(function, packet, args, kwargs, result, elapsed)
+        if self._course is not None:
+            with contextlib.suppress(Exception):
+                self._tell(self._course, args, kwargs, result)
         return result
+
+    def _tell(self, course: MemoryCourse, args: Any, kwargs: Any, result: Any) -> None:
+        """What it leaves in memory. A block that is computed again learns in the backward pass."""
+        in_backward = self._torch._C._current_graph_task_id() >= 0
+        phase = "data" if self._loading else "backward" if in_backward else self._phase
+        learns = self._torch.is_grad_enabled() and any(
+            one.requires_grad for one in _tensors(self._torch, (*args, *kwargs.values()))
+        )
+        course.see(_tensors(self._torch, (result,)), phase, learns)
 
     def _note(
         self, function: Any, packet: Any, args: Any, kwargs: Any, result: Any, ns: int

@@ -45,11 +45,17 @@ class Numbers:
         self._signature = signature
         self._meet = meet
         self._by_signature: dict[object, tuple[int, weakref.ref[Any]]] = {}
+        self._known: list[weakref.ref[Any]] = []
         self._count = 0
 
     def of(self, thing: Any) -> int:
         known = self.by_id.get(id(thing))
         return self._number(thing) if known is None else known
+
+    def living(self) -> list[Any]:
+        """Those that the script still holds."""
+        known = (reference() for reference in self._known)
+        return [thing for thing in known if thing is not None]
 
     def _number(self, thing: Any) -> int:
         signature = self._signature(thing)
@@ -60,6 +66,7 @@ class Numbers:
             self._count += 1
             self._meet(number, thing)
         self._by_signature[signature] = number, weakref.ref(thing)
+        self._known.append(weakref.ref(thing))
         place, by_id = id(thing), self.by_id
         by_id[place] = number
         # Another object may come to lie where this one was.
