@@ -38,6 +38,23 @@ def test_a_line_and_what_undoes_it(torch: Any, probe: OperatorProbe) -> None:
     assert found.count == sum(found.by_name.values())
 
 
+def test_adding_up_gradients_that_meet_is_for_whoever_handed_them_on(
+    torch: Any, probe: OperatorProbe
+) -> None:
+    x = torch.ones(40, 7, requires_grad=True)
+    probe.begin()
+    whole = x * 2
+    total = torch.zeros(())
+    for i in range(40):
+        total = total + whole[i].sum()  # the line
+    total.backward()  # where autograd runs
+    found = probe.end(1)
+    loop = line(found, "# the line")
+    met = 39  # of forty gradients of the whole tensor, one is the first
+    assert loop.backward_operators >= 2 * 40 + met
+    assert line(found, "# where autograd runs").operators < 5
+
+
 def test_steps_of_an_optimizer_are_told_apart(torch: Any, unharmed: None) -> None:
     watch = Watch(torch)
     probe = OperatorProbe(torch)

@@ -63,6 +63,7 @@ class OperatorProbe:
         self._lines: dict[tuple[int | None, str], _Line] = defaultdict(_Line)
         self._line_of: dict[int, int | None] = {}
         """The line whose operator a backward node undoes, by the node's sequence number."""
+        self._undoing: _Line | None = None
 
     def attach(self, seams: Seams) -> None:
         seams.batch.before.append(lambda args, kwargs: self._load(True))
@@ -145,9 +146,10 @@ class OperatorProbe:
         self._count += 1
         self._ns += ns
         self._by_name[name] += 1
-        node = self._torch._C._current_autograd_node()
-        line = self._note_forward(name, inputs, results, ns) if node is None else self._undone(node)
-        if node is not None:
+        line = self._undone()
+        if line is None:
+            line = self._note_forward(name, inputs, results, ns)
+        else:
             line.backward_ns += ns
             line.backward_operators += 1
         if not name.startswith("empty") and not _is_view(function, inputs, results):
@@ -184,9 +186,18 @@ class OperatorProbe:
             self._attention.tell(name, inputs, results, ns / 1e9, number)
         return line
 
-    def _undone(self, node: Any) -> _Line:
-        """The line whose operator this backward node undoes."""
-        return self._lines[self._line_of.get(node._sequence_nr()), "forward"]
+    def _undone(self) -> _Line | None:
+        """The line whose operator is being undone; None outside a backward pass.
+
+        Between two nodes autograd adds up gradients that meet. That is for the one which came last:
+        a loop whose every turn hands on a gradient of a whole tensor spends its time there.
+        """
+        node = self._torch._C._current_autograd_node()
+        if node is not None:
+            self._undoing = self._lines[self._line_of.get(node._sequence_nr()), "forward"]
+        elif self._torch._C._current_graph_task_id() < 0:
+            self._undoing = None
+        return self._undoing
 
     def _module(self, frame: FrameType | None) -> int:
         """Which module an operator is queued in, from the user's innermost line inwards; or 0."""
