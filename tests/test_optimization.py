@@ -156,7 +156,7 @@ class TestWhatTheUserAllows:
         paper = PaperJob()
         record = search(paper, tmp_path, Options(only=("bf16", "tf32"), skip=("tf32",)))
         assert set(paper.plans("screen")) == {frozenset({"bf16"})}
-        assert reasons(record)["compile"] == "it is not among --only"
+        assert reasons(record)["compile"] == "not among --only"
         assert reasons(record)["tf32"] == "left out by --skip"
 
     def test_an_effect(self, tmp_path: Path) -> None:

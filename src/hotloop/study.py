@@ -47,6 +47,10 @@ class Options:
     """Also settings whose trials take minutes, of what has helped."""
 
 
+NO_TIME = "there was no time left for it"
+"""Why an optimisation is refused that nothing else speaks against."""
+
+
 @dataclass(frozen=True)
 class Refused:
     """An optimisation that is not in the plan."""

@@ -108,7 +108,7 @@ class TestEnd:
         assert run(*python("train.py", "--lr", "a b")) == 0
         assert plan.load(project / "hotloop.json") == BOTH
         out, err = capsys.readouterr()
-        assert "2.01× faster [2.00, 2.02]" in out
+        assert "2.00× faster [1.99, 2.01]" in out
         assert "    hotloop run --plan hotloop.json train.py --lr 'a b'\n" in out
         assert "    hotloop verify --plan hotloop.json --steps 1000 train.py --lr 'a b'\n" in out
         assert "About 3 to 9 runs of the script" in err
@@ -120,10 +120,10 @@ class TestEnd:
         ending(won())
         assert run(*python("train.py")) == 0
         (report,) = project.glob(".hotloop/*/report.md")
-        assert "2.01× faster" in report.read_text()
+        assert "2.00× faster" in report.read_text()
         page = report.with_suffix(".html").relative_to(project)
-        assert "2.01× faster" in page.read_text()
-        assert capsys.readouterr().out.endswith(f"\n\n  2.01× faster, the report: {page}\n")
+        assert "2.00× faster" in page.read_text()
+        assert capsys.readouterr().out.endswith(f"\n\n  2.00× faster, the report: {page}\n")
 
     def test_nothing_to_win_is_a_result(
         self, project: Path, ending: Any, capsys: pytest.CaptureFixture[str]
@@ -154,7 +154,7 @@ class TestEnd:
         ending(won())
         assert run("--quiet", *python("train.py")) == 0
         out, err = capsys.readouterr()
-        assert "2.01× faster" in out
+        assert "2.00× faster" in out
         assert err == ""
 
 

@@ -30,9 +30,9 @@ def test_without_a_word_the_newest_study_gets_its_page(
 ) -> None:
     path = keep(won())
     assert main(["report"]) == 0
-    assert "2.01× faster" in path.with_name("report.html").read_text()
+    assert "2.00× faster" in path.with_name("report.html").read_text()
     first, last = capsys.readouterr().out.splitlines()
-    assert first.startswith("train.py: 2.01× faster. Indistinguishable training")
+    assert first.startswith("train.py: 2.00× faster. Indistinguishable training")
     assert last == ".hotloop/train-1/report.html"
 
 

@@ -134,7 +134,7 @@ class TestNotWon:
     def test_no_time_left_is_a_reason(self) -> None:
         climb = Climb(Plan(), (), ("compile",))
         refused = {one.lever: one.reason for one in page(lost(climb=climb)).refused}
-        assert refused["compile"] == "no time left for it"
+        assert refused["compile"] == "there was no time left for it"
 
 
 class TestProfiled:

@@ -82,7 +82,7 @@ def test_what_an_optimisation_says_of_itself_is_handed_on() -> None:
 def test_the_user_names_what_to_try() -> None:
     candidates, refused = looked_at(only=("bf16", "tf32"))
     assert {*names(candidates)} == {"bf16", "tf32"}
-    assert refused["compile"] == "it is not among --only"
+    assert refused["compile"] == "not among --only"
 
 
 def test_float16_is_tried_beside_bfloat16_only_by_name() -> None:

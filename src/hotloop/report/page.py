@@ -44,7 +44,7 @@ from hotloop.report.step_memory_rows import StepCourse
 from hotloop.report.two_steps import TwoSteps
 from hotloop.report.waterfall_rows import Waterfall
 from hotloop.search.batch_sizes import Curve
-from hotloop.study import Found, Options, Refused, Soaked, Study
+from hotloop.study import NO_TIME, Found, Options, Refused, Soaked, Study
 
 Facts = tuple[tuple[str, str], ...]
 """Label and text. Labels may repeat."""
@@ -240,5 +240,5 @@ def _refused(found: Found) -> tuple[Refused, ...]:
     """Those first that were tried, the dearest first; then those that were not."""
     named = {one.lever for one in found.refused}
     untried = found.climb.untried if found.climb else ()
-    left = [Refused(name, "no time left for it", False) for name in untried if name not in named]
+    left = [Refused(name, NO_TIME, False) for name in untried if name not in named]
     return tuple(sorted((*found.refused, *left), key=lambda one: (not one.tried, -one.cost)))

@@ -15,7 +15,7 @@ from hotloop.report.search_figures import Pace, Rung, SearchFigures, search_figu
 from hotloop.report.trial_rows import Telling, TrialRow
 from hotloop.search.batch_sizes import Curve, SizePoint
 from hotloop.search.compare import Comparison
-from hotloop.study import Found, Options, Refused, Soaked, Study
+from hotloop.study import NO_TIME, Found, Options, Refused, Soaked, Study
 from hotloop.timeline import Phase
 
 NOT_MEASURED = "–"
@@ -185,12 +185,16 @@ def _tried(study: Study, objective: str) -> tuple[TrialRow, ...]:
 
 
 def _refused(found: Found) -> list[tuple[str, str]]:
+    """With its reason what was tried. The rest by name: what could not help was said beforehand."""
+    others = [one for one in found.refused if not one.tried]
+    late = [one.lever for one in others if one.reason == NO_TIME]
     named = {one.lever for one in found.refused}
-    untried = found.climb.untried if found.climb else ()
+    late += [name for name in (found.climb.untried if found.climb else ()) if name not in named]
+    rest = [one.lever for one in others if one.reason != NO_TIME]
     return [
         *(("refused", _refusal(one)) for one in found.refused if one.tried),
-        *(("not tried", f"{one.lever}: {one.reason}") for one in found.refused if not one.tried),
-        *(("not tried", f"{name}: no time left for it") for name in untried if name not in named),
+        *((("not tried", f"{', '.join(late)}: {NO_TIME}"),) if late else ()),
+        *((("not tried", f"{', '.join(rest)}: the report says why"),) if rest else ()),
     ]
 
 

@@ -85,7 +85,7 @@ def _hopeless(name: str, expected: Expectation, diagnosis: Diagnosis | None) -> 
 def out_of_bounds(name: str, effect: Effect, options: Options, why: str = "") -> str:
     """Why the user does not want it; empty when they do."""
     if options.only and name not in options.only:
-        return "it is not among --only"
+        return "not among --only"
     if name in options.skip:
         return "left out by --skip"
     if HOW_FAR.index(effect) > HOW_FAR.index(Effect(options.effect)):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from hotloop.plan import Plan
 from hotloop.search.climb import Climb
 from hotloop.search.interactions import stood_for
-from hotloop.study import Found, Refused
+from hotloop.study import NO_TIME, Found, Refused
 from hotloop.trial.trial import Trial
 
 
@@ -21,7 +21,7 @@ def refusals(
     untried, spared = (found.climb.untried, found.climb.spared) if found.climb else ((), ())
     return (
         *(one for one in found.refused if not one.tried),
-        *(Refused(lever, "there was no time left for it", tried=False) for lever in untried),
+        *(Refused(lever, NO_TIME, tried=False) for lever in untried),
         *(Refused(lever, _needless(lever), tried=False) for lever in spared),
         *(
             Refused(lever, reason, True, _cost(lever, found, trials))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.report.html.render import figures, render, standalone
+from hotloop.report.html.render import figures, picture, render
 from hotloop.report.page import page
 from hotloop.study import Found, Options, Refused, Study
 from hotloop.trial.trial import State
@@ -179,9 +179,11 @@ def test_a_figure_alone_is_a_file_that_any_program_reads() -> None:
     import xml.etree.ElementTree as ElementTree
 
     for figure in figures(page(won())):
-        text = standalone(figure)
+        text = picture(figure)
         assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
         assert "var(" not in text
+        assert figure.title in text
+        assert all(meaning in text for _, meaning in figure.legend)
 
 
 def test_figures_of_a_study_edited_by_hand_are_refused_rather_than_drawn() -> None:
