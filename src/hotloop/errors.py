@@ -24,7 +24,8 @@
     ├── HotloopFailed             99   a bug of ours
     ├── JobInvalid               100   a class that describes a job lacks something
     ├── StudyUnreadable          101   there is no such study, or its file is no study
-    └── NotComparable            102   two studies that cannot be compared
+    ├── NotComparable            102   two studies that cannot be compared
+    └── NoPainter                103   nothing is installed that makes PNG of a figure
 
 130 and 143 mean what they mean everywhere: stopped by Ctrl-C, stopped by SIGTERM.
 
@@ -146,3 +147,7 @@ class StudyUnreadable(HotloopError):
 
 class NotComparable(HotloopError):
     exit_code = 102
+
+
+class NoPainter(HotloopError):
+    exit_code = 103

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gc
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hotloop import studies
+from hotloop import painting, studies
 from hotloop.errors import StudyNotWritable, StudyUnreadable
+from hotloop.painting import Drawing
 from hotloop.report.energy_rows import Prices
 from hotloop.report.html import render
+from hotloop.report.html.standalone import size
 from hotloop.report.markdown import markdown
 from hotloop.report.page import Page, page
 from hotloop.study import Study
@@ -64,16 +67,33 @@ def leave(record: Study, folder: Path, plan_file: str = "hotloop.json") -> tuple
 
 
 def write_figures(made: Page, folder: Path) -> list[Path]:
-    """Each figure as a file of its own."""
+    """Each figure as an SVG file of its own."""
+    return [drawing.path for drawing in _draw_all(made, folder)]
+
+
+def paint_figures(made: Page, folder: Path) -> list[Path]:
+    """Each figure as a PNG file of its own, where a program for that is installed."""
+    with tempfile.TemporaryDirectory() as scratch:
+        drawings = _draw_all(made, Path(scratch))
+        _make(folder)
+        return painting.paint(drawings, folder)
+
+
+def _draw_all(made: Page, folder: Path) -> list[Drawing]:
+    _make(folder)
+    drawings = []
+    for figure in render.figures(made):
+        path, text = folder / f"{figure.key}.svg", render.picture(figure)
+        write(path, text)
+        drawings.append(Drawing(path, *size(text)))
+    return drawings
+
+
+def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _not_written(folder, error) from None
-    paths = []
-    for figure in render.figures(made):
-        paths.append(folder / f"{figure.key}.svg")
-        write(paths[-1], render.standalone(figure))
-    return paths
 
 
 def write(path: Path, text: str) -> None:

@@ -164,12 +164,13 @@ def test_a_runs_number_leads_to_its_log(opened: Opener) -> None:
 def test_figures_can_be_saved(opened: Opener, kind: str, start: bytes) -> None:
     window = opened(rich, theme="dark")
     with window.page.expect_download() as download:
-        window.page.locator(f"#roofline [data-save={kind}]").click()
-    assert download.value.suggested_filename == f"hotloop-roofline.{kind}"
+        window.page.locator(f"#memory-step [data-save={kind}]").click()
+    assert download.value.suggested_filename == f"hotloop-memory-step.{kind}"
     data = download.value.path().read_bytes()
     assert data.startswith(start) and len(data) > 2000
     if kind == "svg":
         assert b"rgb(18, 20, 22)" in data  # its ground, as it was seen
+        assert b"Memory over a step" in data and b"activations</text>" in data
     assert window.complaints == []
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from hotloop import codec, study
 from hotloop.cli.main import main
+from hotloop.painting import Drawing
 from hotloop.study import Study
 from tests.builders import job
 from tests.report.studies import lost, won
@@ -50,6 +51,24 @@ def test_only_what_was_asked_for_is_written(project: Path) -> None:
     assert not path.with_name("report.html").exists()
     assert main(["report", "train-1", "--html", "page.html", "--price-hour", "3.6"]) == 0
     assert "the machine, for an epoch" in Path("page.html").read_text()
+
+
+def test_figures_as_png(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(won())
+
+    def paint(drawings: list[Drawing], folder: Path) -> list[Path]:
+        assert all(one.path.read_text().startswith("<svg ") for one in drawings)
+        return [folder / one.path.with_suffix(".png").name for one in drawings]
+
+    with monkeypatch.context() as patched:
+        patched.setattr("hotloop.painting.paint", paint)
+        assert main(["report", "--png", "drawn"]) == 0
+    assert "drawn/ladder.png" in capsys.readouterr().out and Path("drawn").is_dir()
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert main(["report", "--png", "drawn"]) == 103
+    assert "Install one of rsvg-convert" in capsys.readouterr().err
 
 
 def test_on_standard_output(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

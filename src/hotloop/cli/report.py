@@ -18,7 +18,8 @@ SUMMARY = "make the report of a study: a page, Markdown, or the data"
 USAGE = "hotloop report [options] [STUDY]"
 DESCRIPTION = """\
 Makes the report of a study that `hotloop optimize`, `profile` or `verify` has left: one HTML file
-that needs nothing else, Markdown for a pull request, each figure as SVG, or the study as JSON.
+that needs nothing else, Markdown for a pull request, each figure as SVG or PNG, or the study as
+JSON.
 STUDY is a folder under .hotloop or a study.json (default: the newest study in .hotloop).
 Without an option report.html is written into the study. A FILE may be -, the standard output.
 """
@@ -30,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--html", metavar="FILE", help="write the page here (default: report.html in the study)")
     add("--markdown", metavar="FILE", help="write it as Markdown")
     add("--figures", metavar="DIR", help="write each figure as SVG into this folder")
+    add("--png", metavar="DIR", help="write each figure as PNG, by a program that makes PNG of SVG")
     add("--json", action="store_true", help="print the study itself as JSON")
     add("--open", action="store_true", help="open the page in a browser")
     add("--price-hour", type=_price, metavar="N", help="what the machine costs an hour")
@@ -68,7 +70,7 @@ def _write(arguments: argparse.Namespace, made: Page, study: Path) -> list[Path]
     from hotloop.report.markdown import markdown
 
     written = []
-    asked = arguments.markdown or arguments.figures or arguments.json
+    asked = arguments.markdown or arguments.figures or arguments.png or arguments.json
     if arguments.html or arguments.open or not asked:
         page = arguments.html or str(_beside(study))
         written += _put(page, reporting.html(made))
@@ -80,6 +82,8 @@ def _write(arguments: argparse.Namespace, made: Page, study: Path) -> list[Path]
         written += _put(arguments.markdown, markdown(made))
     if arguments.figures:
         written += reporting.write_figures(made, Path(arguments.figures))
+    if arguments.png:
+        written += reporting.paint_figures(made, Path(arguments.png))
     return written
 
 

@@ -13,6 +13,7 @@ from hotloop.report.html import colours
 from hotloop.report.html.blocks import Drawn
 from hotloop.report.html.figure import Figure, Number
 from hotloop.report.html.sections import sections
+from hotloop.report.html.standalone import standalone
 from hotloop.report.html.svg import plain
 from hotloop.report.page import Page
 from hotloop.version import VERSION
@@ -43,12 +44,9 @@ def figures(page: Page) -> list[Figure]:
     return [block.figure for block in blocks if isinstance(block, Drawn)]
 
 
-def standalone(figure: Figure) -> str:
-    """As a file of its own, in the colours of the light page."""
-    style = colours.resolved(_asset(_environment(), "figure.css"))
-    head, _, rest = str(figure.wide).partition(">")
-    named = head.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
-    return f"{named}><style>{style}</style>{rest}\n"
+def picture(figure: Figure) -> str:
+    """As a file of its own."""
+    return standalone(figure, _asset(_environment(), "figure.css"))
 
 
 def _environment() -> Environment:

@@ -143,8 +143,17 @@
     });
   });
 
-  // A figure as a file: its looks are written into each shape, as the page's style stays behind.
+  // A figure as a file: its title and legend go with it, and its looks are written into each shape, as
+  // the page's style stays behind.
   const LOOKS = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "font-size", "font-weight", "font-family", "text-anchor", "paint-order"];
+  const SVG = "http://www.w3.org/2000/svg";
+  const EDGE = 24, HEAD = 58, LINE = 24;
+  const made = (name, attributes, text = "") => {
+    const element = document.createElementNS(SVG, name);
+    Object.entries(attributes).forEach(([key, value]) => element.setAttribute(key, value));
+    element.textContent = text;
+    return element;
+  };
   const copied = (svg) => {
     const copy = svg.cloneNode(true);
     const shapes = [...svg.querySelectorAll("*")];
@@ -153,13 +162,29 @@
       LOOKS.forEach((name) => shape.setAttribute(name, looks.getPropertyValue(name)));
       ["class", "data-tip"].forEach((name) => shape.removeAttribute(name));
     });
-    copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-    const ground = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-    ground.setAttribute("width", "100%");
-    ground.setAttribute("height", "100%");
-    ground.setAttribute("fill", getComputedStyle(document.body).backgroundColor);
-    copy.prepend(ground);
-    return new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" });
+    Object.entries({ x: EDGE, y: HEAD, overflow: "visible" }).forEach(([key, value]) => copy.setAttribute(key, value));
+    return copy;
+  };
+  const picture = (figure, svg) => {
+    const page = getComputedStyle(document.body);
+    const { width, height } = svg.viewBox.baseVal;
+    const written = { "font-family": page.fontFamily, fill: page.color };
+    const legend = [];
+    let x = EDGE, line = 0;
+    figure.querySelectorAll(".legend li").forEach((entry) => {
+      const takes = entry.getBoundingClientRect().width + 19;
+      if (!line || x + takes > EDGE + width) { x = EDGE; line += 1; }
+      const y = HEAD + height + line * LINE;
+      const colour = getComputedStyle(entry.querySelector(".swatch")).backgroundColor;
+      legend.push(made("rect", { x, y: y - 10, width: 11, height: 11, fill: colour }));
+      legend.push(made("text", { ...written, x: x + 17, y, "font-size": "12px" }, entry.textContent.trim()));
+      x += takes;
+    });
+    const size = { width: width + 2 * EDGE, height: HEAD + height + line * LINE + EDGE };
+    const whole = made("svg", { xmlns: SVG, viewBox: `0 0 ${size.width} ${size.height}`, ...size });
+    const title = made("text", { ...written, x: EDGE, y: 34, "font-size": "15px", "font-weight": 600 }, figure.querySelector("h3").textContent);
+    whole.append(made("rect", { ...size, fill: page.backgroundColor }), title, copied(svg), ...legend);
+    return { blob: new Blob([new XMLSerializer().serializeToString(whole)], { type: "image/svg+xml" }), ...size };
   };
   const save = (blob, name) => {
     const link = document.createElement("a");
@@ -168,26 +193,26 @@
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   };
-  const painted = (svg, then) => {
+  const painted = ({ blob, width, height }, then) => {
     const image = new Image();
     image.onload = () => {
       const canvas = document.createElement("canvas");
-      const size = svg.viewBox.baseVal;
-      canvas.width = size.width * 2;
-      canvas.height = size.height * 2;
+      canvas.width = width * 2;
+      canvas.height = height * 2;
       canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
       URL.revokeObjectURL(image.src);
       canvas.toBlob(then, "image/png");
     };
-    image.src = URL.createObjectURL(copied(svg));
+    image.src = URL.createObjectURL(blob);
   };
   document.querySelectorAll("[data-save]").forEach((button) => {
     button.addEventListener("click", () => {
       const figure = button.closest("figure");
       const svg = [...figure.querySelectorAll(".drawing svg")].find((each) => each.getClientRects().length);
       const name = `hotloop-${figure.dataset.name}.${button.dataset.save}`;
-      if (button.dataset.save === "svg") save(copied(svg), name);
-      else painted(svg, (blob) => save(blob, name));
+      const drawn = picture(figure, svg);
+      if (button.dataset.save === "svg") save(drawn.blob, name);
+      else painted(drawn, (blob) => save(blob, name));
     });
   });
 })();
