@@ -155,6 +155,16 @@ class TestEnergy:
         found = numbers(case(job, power=log)).footprint
         assert found is not None and found.watts == pytest.approx(400)
 
+    @pytest.mark.parametrize(("looks", "known"), [(17, True), (8, False)])
+    def test_most_of_the_steps_are_enough(self, looks: int, known: bool) -> None:
+        whole = self.power()
+        columns = {name: column[:looks] for name, column in vars(whole).items()}
+        found = numbers(case(job, power=PowerLog(**columns))).footprint
+        assert (found is not None) is known
+        if found is not None:
+            assert found.joules_step == pytest.approx(4, rel=0.01)
+            assert found.joules_sample == pytest.approx(0.5, rel=0.1)
+
     @pytest.mark.parametrize(
         "log", [None, PowerLog(), PowerLog([0, 1], [None, None], [None, None])]
     )

@@ -36,6 +36,19 @@ def test_it_looks_five_times_a_second() -> None:
     assert log.time_ns == sorted(log.time_ns)
 
 
+def test_the_last_look_is_taken_however_soon_it_is() -> None:
+    watch = Watch()
+    meter = looked(watch, 1)
+    seen = watch.looks
+    meter.look(100.96)
+    assert watch.looks == seen
+    meter.look(100.97, last=True)
+    assert watch.looks == seen + 1
+    gone = Watch(there=False)
+    looked(gone, 1).look(102, last=True)
+    assert gone.looks == 1
+
+
 def test_without_a_gpu_it_looks_once_and_never_again() -> None:
     watch = Watch(there=False)
     assert looked(watch, 10).log() is None

@@ -14,6 +14,8 @@ from hotloop.measurement import Kind
 WORLD_AVERAGE = 475.0
 """Grams of CO₂ for a kWh, the world over, about. Countries lie between 20 and 800."""
 JOULES_A_KWH = 3.6e6
+ENOUGH = 0.7
+"""Of the steady steps, that the GPU was looked at during."""
 LOW_CLOCK = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
 """NVML's reasons that mean power or heat: caps and slow-downs, by software or hardware."""
 
@@ -48,16 +50,17 @@ def footprint(case: Case, grams_per_kwh: float = WORLD_AVERAGE) -> Footprint | N
     log, window = case.power, _window(case)
     if log is None or window is None or not case.on_gpu:
         return None
+    window = _looked_at(log, window)
     joules = energy.joules_between(log, *window)
     seconds = (window[1] - window[0]) / 1e9
     if joules is None or not seconds:
         return None
-    steps = steady_steps(case)
+    steps, watts = steady_steps(case), joules / seconds
     # Evaluations in between draw about as much a second as the steps, and are not counted.
-    stepping = sum(step.seconds for step in steps) / seconds
+    stepping = sum(step.seconds for step in steps)
     samples = sum(step.samples for step in steps)
-    sample = joules * stepping / samples if samples else None
-    return _footprint(case, log, window, joules / seconds, sample, grams_per_kwh)
+    sample = watts * stepping / samples if samples else None
+    return _footprint(case, log, window, watts, sample, grams_per_kwh)
 
 
 def _footprint(
@@ -95,6 +98,15 @@ def _window(case: Case) -> tuple[int, int] | None:
         if len(calls) > 1:
             return min(call.end_ns for call in calls), max(call.end_ns for call in calls)
     return None
+
+
+def _looked_at(log: PowerLog, window: tuple[int, int]) -> tuple[int, int]:
+    """Most of it is as good as all of it: steps are alike, and looks a fifth of a second apart."""
+    begin, end = window
+    if not len(log):
+        return window
+    inside = max(begin, log.time_ns[0]), min(end, log.time_ns[-1])
+    return inside if inside[1] - inside[0] >= ENOUGH * (end - begin) else window
 
 
 def _mean(values: list[float]) -> float | None:

@@ -124,6 +124,8 @@ class _Run:
                 interrupted = True
             finally:
                 ended_by_itself = process.poll()
+                if self._is_timed:
+                    self._power.look(time.monotonic(), last=True)
                 reaping.end(process, self._mark)
         result, unreadable = self._read_result()
         left = outcome.Leftovers(

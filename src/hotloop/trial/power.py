@@ -22,9 +22,12 @@ class PowerMeter:
         self._next = 0.0
         self._looks: list[tuple[int, GpuState]] = []
 
-    def look(self, now: float) -> None:
-        """As often as one likes. `now`: time.monotonic()."""
-        if now < self._next:
+    def look(self, now: float, last: bool = False) -> None:
+        """As often as one likes. `now`: time.monotonic().
+
+        `last`: when the trial is over, so that its final steps lie between two looks.
+        """
+        if self._next == float("inf") or (now < self._next and not last):
             return
         self._next = now + self._every
         state = self._watch.look()
