@@ -157,6 +157,8 @@ class LoopSeen:
     """Whether batches are put together by us, rather than by what the job's data() returns."""
     augments: bool = False
     """Whether it declares an augmentation."""
+    length: int = 0
+    """Tokens to a sequence, where batches are sequences of tokens and nothing else."""
 
 
 @dataclass(frozen=True)

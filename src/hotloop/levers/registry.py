@@ -14,6 +14,7 @@ from hotloop.levers.chunked_loss import ChunkedLoss
 from hotloop.levers.compile import Compile
 from hotloop.levers.compile_blocks import CompileBlocks
 from hotloop.levers.compile_loss import CompileLoss
+from hotloop.levers.context_length import ContextLength
 from hotloop.levers.cudnn_benchmark import CudnnBenchmark
 from hotloop.levers.fp16 import Fp16
 from hotloop.levers.fused_attention import FusedAttention
@@ -37,11 +38,12 @@ _ALL: tuple[type[Lever], ...] = (
     CacheDataset,  # after the workers: those need no filling
     GpuAugment,
     BatchSize,
+    ContextLength,
     Microbatch,  # after the batch: its passes are parts of that
     Tf32,
     Bf16,
-    ChannelsLast,
     Fp16,
+    ChannelsLast,
     CudnnBenchmark,
     SdpaBackend,
     Compile,

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from hotloop.errors import JobInvalid
 from hotloop.measurement import Inventory, LoaderSeen, LoopSeen, ModelSeen, OptimizerSeen
 from hotloop.runtime.watching import Watch
 
@@ -66,6 +67,28 @@ def test_a_loop_of_ours_and_what_depends_on_a_pass(torch: Any, watch: Watch) -> 
     seen = found(watch)
     assert seen.loop == LoopSeen(batch_size=8, microbatch=3, resizable=True)
     assert seen.models[0].batch_norms == 1
+
+
+def test_sequences_of_a_loop_of_ours(torch: Any, watch: Watch) -> None:
+    from hotloop.runtime.owned.loop import Loop
+    from tests.runtime.owned.jobs import Tokens
+
+    Loop(torch, Tokens()).train()
+    assert found(watch).loop == LoopSeen(batch_size=8, microbatch=8, length=7)
+
+
+def test_a_loop_that_could_not_begin(torch: Any, watch: Watch) -> None:
+    """What is wrong with the job is said, and nothing is made of the loop."""
+    from hotloop.runtime.owned.loop import Loop
+    from tests.runtime.owned.jobs import Plain
+
+    class Empty(Plain):
+        def data(self) -> Any:
+            return None
+
+    with pytest.raises(JobInvalid, match="must not return None"):
+        Loop(torch, Empty()).train()
+    assert found(watch).loop is None
 
 
 def test_of_nothing_there_is_nothing(watch: Watch) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hotloop.errors import JobInvalid
+from hotloop.levers import sequences
 from hotloop.runtime.owned import augmenting, splitting
 from hotloop.runtime.owned.batches import Feed
 from hotloop.runtime.owned.checked import Checked
@@ -53,6 +54,10 @@ class Loop:
         """Whether inputs are augmented on the device, instead of where they are loaded."""
         self.keeps_gradients = False
         """Whether gradients stay where they are, to be written again."""
+        self.reshape: Callable[[Any], Any] = lambda part: part
+        """What a pass is given instead of its part of the batch."""
+        self.length = 0
+        """Tokens to a sequence, of the first batch; 0: it is no batch of sequences."""
         self._steps = 0
 
     def train(self, told: Told = lambda epoch: None) -> Trained:
@@ -98,6 +103,8 @@ class Loop:
     def step(self, batch: Any) -> Any:
         """One step of the optimizer on one batch. Hands back the loss of its last part."""
         rows = self._rows(batch)
+        if self._steps == 0:
+            self.length = sequences.length(self._torch, batch)
         loss = self.compute(self._there(batch), rows)
         if self.schedule is not None:
             self.schedule.step()
@@ -114,7 +121,7 @@ class Loop:
         loss = None
         for part, count in splitting.parts(self._torch, batch, rows, self.microbatch):
             with self._precision():
-                returned = self.job.loss(self.model, part)
+                returned = self.job.loss(self.model, self.reshape(part))
             found, weight = self._checked.loss(returned)
             loss = gathering.differentiate(found, weight, count, self.scaler)
         gathering.finish(self._learned)

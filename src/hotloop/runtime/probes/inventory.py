@@ -41,7 +41,7 @@ class InventoryProbe:
         self._autocast: str | None = None
         self._scaler = False
         self._built = False
-        self._loop: LoopSeen | None = None
+        self._loop: Any = None
 
     def attach(self, seams: Seams) -> None:
         seams.optimizer.before.append(self._see_building)
@@ -62,7 +62,7 @@ class InventoryProbe:
             precision=self._precision(),
             optimizer_built=self._built,
             threads=self._torch.get_num_threads(),
-            loop=self._loop,
+            loop=_loop(self._loop) if hasattr(self._loop, "optimizer") else None,
         )
 
     def _meet_loader(self, number: int, loader: Any) -> None:
@@ -101,10 +101,7 @@ class InventoryProbe:
         self._scaler = self._scaler or bool(args[0].is_enabled())
 
     def _see_loop(self, args: tuple[Any, ...], result: Any, began: int) -> None:
-        loop = args[0]
-        sizes = loop.batch_size, min(loop.microbatch, loop.batch_size)
-        augments = augmenting.of(loop.job) is not None
-        self._loop = LoopSeen(*sizes, resizable=loop.feed.resizable, augments=augments)
+        self._loop = args[0]
 
     def _precision(self) -> Precision:
         backends = self._torch.backends
@@ -120,6 +117,16 @@ class InventoryProbe:
                 backends.cudnn.deterministic or self._torch.are_deterministic_algorithms_enabled()
             ),
         )
+
+
+def _loop(loop: Any) -> LoopSeen:
+    return LoopSeen(
+        batch_size=loop.batch_size,
+        microbatch=min(loop.microbatch, loop.batch_size),
+        resizable=loop.feed.resizable,
+        augments=augmenting.of(loop.job) is not None,
+        length=loop.length,
+    )
 
 
 def _counts(events: Events, kind: Kind) -> Counter[int]:
