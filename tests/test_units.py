@@ -47,3 +47,8 @@ def test_rate(value: float, text: str) -> None:
 def test_count_and_percent() -> None:
     assert units.count(1234567) == "1,234,567"
     assert units.percent(0.1234) == "12.3%"
+
+
+@pytest.mark.parametrize(("value", "text"), [(2.05e10, "20.5 GB/s"), (4.226e12, "4.23 TB/s")])
+def test_throughput(value: float, text: str) -> None:
+    assert units.throughput(value) == text

@@ -24,6 +24,13 @@ def size(value: float) -> str:
     return f"{amount:.0f} {unit}" if abs(amount) >= 100 or unit == "B" else f"{amount:.1f} {unit}"
 
 
+def throughput(bytes_a_second: float) -> str:
+    """By thousands, as data sheets count."""
+    if bytes_a_second < 1e12:
+        return f"{bytes_a_second / 1e9:.3g} GB/s"
+    return f"{bytes_a_second / 1e12:.3g} TB/s"
+
+
 def rate(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 

@@ -60,7 +60,7 @@ def _roof(roof: Roof) -> list[tuple[str, str]]:
     bandwidth = roof.memory_bandwidth or roof.cpu_memory_bandwidth
     parts = [f"{NAMES.get(name, name)} {rate / 1e12:.3g} TFLOP/s" for name, rate in rates.items()]
     if bandwidth:
-        parts.append(f"memory {bandwidth / 1e9:.3g} GB/s")
+        parts.append(f"memory {units.throughput(bandwidth)}")
     if not parts:
         return []
     busy = ", beside other work" if roof.disturbed else ""

@@ -9,6 +9,7 @@ from hotloop import units
 from hotloop.report.breakdown_rows import Breakdown
 from hotloop.report.finding_rows import FindingDetail
 from hotloop.report.page import Page
+from hotloop.report.refusal_rows import untried
 from hotloop.report.waterfall_rows import Stage, Waterfall, gain_words
 from hotloop.study import Refused
 from hotloop.trial.terminal import harmless
@@ -140,9 +141,9 @@ def _refused(found: Sequence[Refused]) -> Iterator[str]:
     if lines:
         yield from ("## Tried and refused", "")
         yield from table(["optimisation", "why not", "trying took"], lines)
-    if left := [one for one in found if not one.tried]:
+    if left := untried(found):
         yield from ("", "Not tried:", "")
-        yield from _listed([(one.lever, one.reason) for one in left])
+        yield from _listed(left)
 
 
 def _runs(page: Page) -> Iterator[str]:

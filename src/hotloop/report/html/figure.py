@@ -10,6 +10,9 @@ from markupsafe import Markup
 WIDE, NARROW = 860.0, 335.0
 """A drawing's width in pixels. Text keeps its size, so a phone gets a drawing of its own."""
 
+MANY = 40
+"""Rows, of a table that would fill more than a screen."""
+
 
 @dataclass(frozen=True)
 class Number:
@@ -37,6 +40,11 @@ class DataTable:
     def is_short(self) -> bool:
         """A name and a few figures: such a table need not be as wide as the page."""
         return len(self.head) < 5 and all(map(self.is_number, range(1, len(self.head))))
+
+    @property
+    def is_long(self) -> bool:
+        """Such a table scrolls in itself, on a screen, so that what comes after it is found."""
+        return len(self.rows) > MANY
 
     def is_number(self, column: int) -> bool:
         return any(isinstance(row[column], Number) for row in self.rows)

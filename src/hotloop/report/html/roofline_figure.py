@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from hotloop import units
 from hotloop.report.html import svg
 from hotloop.report.html.figure import DataTable, Figure, Number, drawn
 from hotloop.report.html.scale import Scale
@@ -81,7 +82,7 @@ class _Drawing:
         slope = svg.line(
             x(low), y(low * found.bandwidth), x(top / found.bandwidth), y(top), class_="roof"
         )
-        shapes.append(svg.mark(f"Memory: {found.bandwidth / 1e9:.3g} GB/s, measured", slope))
+        shapes.append(svg.mark(f"Memory: {units.throughput(found.bandwidth)}, measured", slope))
         return shapes
 
     def _places(self) -> list[Markup]:
@@ -152,7 +153,7 @@ def _table(found: Roofline) -> DataTable:
         (place.label, Number(rate(place.flops), place.flops), f"{place.intensity:.3g}")
         for place in found.places
     ]
-    bandwidth = f"memory, {found.bandwidth / 1e9:.3g} GB/s"
+    bandwidth = f"memory, {units.throughput(found.bandwidth)}"
     return DataTable(
         ("", "FLOP/s", "FLOP a byte"), (*places, *roofs, (bandwidth, Number("", None), ""))
     )

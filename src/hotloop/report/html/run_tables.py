@@ -11,6 +11,7 @@ from hotloop.report.html.blocks import Block, Listed, Logged, Said, Section, Tab
 from hotloop.report.html.figure import Cell, DataTable, Number
 from hotloop.report.html.strips import spread
 from hotloop.report.page import Page
+from hotloop.report.refusal_rows import untried
 
 RUNS = ("run", "what", "a step", "ratio", "state", "took", "memory")
 ABOUT_RUNS = (
@@ -19,6 +20,10 @@ ABOUT_RUNS = (
 )
 ABOUT_DEPTH = "Every profiler slows down what it watches: compare these times with each other only."
 GPU_ALONE = "Energy is that of the GPU alone, by its own counter. CO₂ is an estimate."
+NO_PRICE = (
+    "Neither energy nor money is known: no GPU told what it draws, and no price was given. "
+    "hotloop report --price-hour N tells what the machine costs for an epoch."
+)
 GIVEN = "Prices are what was given on the command line."
 
 
@@ -40,7 +45,7 @@ def runs_section(page: Page) -> Section:
 
 def refused_section(page: Page) -> Section:
     tried = [one for one in page.refused if one.tried]
-    not_tried = [one for one in page.refused if not one.tried]
+    left = untried(page.refused)
     blocks: list[Block] = []
     if tried:
         rows: list[tuple[Cell, ...]] = [
@@ -49,15 +54,15 @@ def refused_section(page: Page) -> Section:
         ]
         head = ("optimisation", "why not", "trying took")
         blocks.append(Tabled("refused", "Tried and refused", DataTable(head, tuple(rows))))
-    if not_tried:
-        left = tuple((one.lever, one.reason) for one in not_tried)
+    if left:
         blocks.append(Tabled("untried", "Not tried", DataTable(("optimisation", "why not"), left)))
     return Section("refused", "What was refused", tuple(blocks))
 
 
 def cost_section(page: Page) -> Section:
     if not page.costs:
-        return Section("costs", "What it costs", ())
+        said = (Said(NO_PRICE),) if page.steps.breakdowns else ()
+        return Section("costs", "What it costs", said)
     head = ("", *(one.label for one in page.costs))
     rows: list[tuple[Cell, ...]] = [
         (label, *cells)
