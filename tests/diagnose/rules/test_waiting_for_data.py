@@ -62,12 +62,15 @@ def test_without_a_look_inside_it_is_the_wait_that_could_be_won() -> None:
     finding = found(case(waits(), **with_loader(workers=2, persistent=True)))
     assert finding.share == pytest.approx(0.8)
     assert finding.cause == "" and finding.title == "80% of a step waits for data"
-    assert finding.levers == ()  # all cores have their worker
+    assert finding.levers == ("cache_dataset",)  # all cores have their worker
 
 
 def test_the_training_process_itself_prepares_what_another_core_could() -> None:
     finding = found(case(waits(), **with_loader(workers=0)))
-    assert finding.cause == "too_few_workers" and finding.levers == ("loader_workers",)
+    assert finding.cause == "too_few_workers" and finding.levers == (
+        "loader_workers",
+        "cache_dataset",
+    )
     assert finding.effort is Effort.SETTING
     # 16 ms of loading and 4 ms of computing with both cores: 12 ms at best.
     assert finding.share == pytest.approx(0.4)

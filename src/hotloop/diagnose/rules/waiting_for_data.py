@@ -26,8 +26,8 @@ REMEDIES = {
     "slow_item": "Shorten the few slow items, or prepare them before the training.",
 }
 SETTINGS = ("worker_start", "too_few_workers")
-KEPT = ("decoding", "tokenisation", "storage", "slow_item")
-"""Work whose result is the same in every pass. Augmentation is meant to differ."""
+NOT_KEPT = ("augmentation", "collation", "worker_start")
+"""Work that keeping items would not spare: it is meant to differ, or comes after them."""
 
 
 def waiting_for_data(case: Case) -> Finding | None:
@@ -112,4 +112,4 @@ def _levers(case: Case, cause: str) -> tuple[str, ...]:
     if loader is None or loader.samples is None:
         return ()
     workers = ("loader_workers",) if loader.workers < case.cores else ()
-    return (*workers, "cache_dataset") if cause in KEPT else workers
+    return workers if cause in NOT_KEPT else (*workers, "cache_dataset")
