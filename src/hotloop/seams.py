@@ -48,7 +48,10 @@ class Seams:
     batch: Seam = field(default_factory=Seam)
     """A loader is asked for its next batch: (iterator) -> batch."""
     move: Seam = field(default_factory=Seam)
-    """A tensor on the host moves to a device: (tensor, …) -> tensor."""
+    """A tensor on the host moves to a device: (tensor, …) -> tensor.
+
+    What moves it comes by name, before, and may be changed: by.
+    """
     model: Seam = field(default_factory=Seam)
     """A root module is called: (module, …) -> output."""
     captured: Seam = field(default_factory=Seam)

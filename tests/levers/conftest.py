@@ -39,3 +39,23 @@ def owned(torch: Any) -> Any:
 
     augmenting.switch_on()  # an examination, in this very process, may have switched it off
     return jobs
+
+
+@pytest.fixture
+def pretended_gpu(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pinning is a pretence: loaders copy batches instead, and say they are pinned."""
+    pinned: list[Any] = []
+
+    def pin(batch: Any, device: Any = None) -> Any:
+        copies = [tensor.clone() for tensor in batch]
+        pinned.extend(copies)  # and so their memory is not used again
+        return copies
+
+    def is_pinned(tensor: Any) -> bool:
+        memory = tensor.untyped_storage().data_ptr()
+        return any(memory == known.untyped_storage().data_ptr() for known in pinned)
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch.utils.data._utils.pin_memory, "pin_memory", pin)
+    monkeypatch.setattr(torch.Tensor, "is_pinned", is_pinned)

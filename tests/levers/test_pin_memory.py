@@ -12,25 +12,6 @@ from hotloop.measurement import Software
 from tests import builders
 
 
-@pytest.fixture
-def pretended_gpu(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    pinned: list[Any] = []
-
-    def pin(batch: Any, device: Any = None) -> Any:
-        copies = [tensor.clone() for tensor in batch]
-        pinned.extend(copies)  # and so their memory is not used again
-        return copies
-
-    def is_pinned(tensor: Any) -> bool:
-        memory = tensor.untyped_storage().data_ptr()
-        return any(memory == known.untyped_storage().data_ptr() for known in pinned)
-
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
-    monkeypatch.setattr(torch.utils.data._utils.pin_memory, "pin_memory", pin)
-    monkeypatch.setattr(torch.Tensor, "is_pinned", is_pinned)
-
-
 def copy(seams: Any, tensor: Any, *args: Any, **kwargs: Any) -> bool:
     """Pretends to copy a tensor to the GPU, and says whether without waiting."""
     for tell in seams.move.before:

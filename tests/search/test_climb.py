@@ -376,6 +376,12 @@ def test_float16_leaves_nothing_for_tf32() -> None:
     assert names(found.plan) == ("fp16",)
 
 
+def test_copies_ahead_are_pinned_by_themselves() -> None:
+    law = gains(pin_memory=1.2, device_prefetch=1.3)
+    found = climbed(law, {"pin_memory": 0.6, "device_prefetch": 0.5}, SimulatedBench(law))
+    assert names(found.plan) == ("device_prefetch",)
+
+
 class Replacing(SimulatedBench):
     """Beside this optimisation that one has nothing left to do."""
 

@@ -79,20 +79,12 @@ class PinMemory(Lever):
             if any(getattr(known, "dataset", None) is dataset for known in self._changed):
                 self._changed.add(loader)  # a library builds a loader again from ours
             self._reasons.append("no pinned batch of its loader was copied to a GPU")
-        elif reason := self._obstacle(dataset):
+        elif reason := obstacle(self._torch, dataset):
             self._reasons.append(reason)
         else:
             kwargs["pin_memory"] = True
             self._changed.add(loader)
             self._loaders += 1
-
-    def _obstacle(self, dataset: Any) -> str:
-        # Counting devices does not initialise the driver, which a later fork would not survive.
-        if self._torch.cuda.device_count() == 0:
-            return "there is no GPU to copy to"
-        if lives_on_device(self._torch, dataset):
-            return "its dataset lives on the GPU already"
-        return ""
 
     def _begin(self, args: tuple[Any, ...], iterator: Any, began: int) -> None:
         if args[0] in self._changed and iterator is not None:
@@ -100,7 +92,7 @@ class PinMemory(Lever):
 
     def _deliver(self, args: tuple[Any, ...], batch: Any, began: int) -> None:
         if batch is not None and getattr(args[0], "_pin_memory", False):
-            memory = {_memory(tensor) for tensor in _tensors(self._torch, batch, DEPTH)}
+            memory = {_memory(tensor) for tensor in tensors(self._torch, batch)}
             self._recent.append((args[0] in self._ours, memory))
 
     def _move(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -118,12 +110,22 @@ class PinMemory(Lever):
             self._moved += 1
 
 
+def obstacle(torch: Any, dataset: Any) -> str:
+    """Why a dataset's batches are not pinned; empty when they can be."""
+    # Counting devices does not initialise the driver, which a later fork would not survive.
+    if torch.cuda.device_count() == 0:
+        return "there is no GPU to copy to"
+    if lives_on_device(torch, dataset):
+        return "its dataset lives on the GPU already"
+    return ""
+
+
 def _memory(tensor: Any) -> int:
     """The same for a tensor and its views."""
     return int(tensor.untyped_storage().data_ptr())
 
 
-def _tensors(torch: Any, batch: Any, depth: int) -> Iterator[Any]:
+def tensors(torch: Any, batch: Any, depth: int = DEPTH) -> Iterator[Any]:
     """Those that a batch consists of, however the script puts batches together."""
     if isinstance(batch, torch.Tensor):
         if batch.layout is torch.strided:
@@ -132,4 +134,4 @@ def _tensors(torch: Any, batch: Any, depth: int) -> Iterator[Any]:
     if not isinstance(batch, list | tuple):
         batch = (batch if isinstance(batch, Mapping) else getattr(batch, "__dict__", {})).values()
     for part in batch if depth else ():
-        yield from _tensors(torch, part, depth - 1)
+        yield from tensors(torch, part, depth - 1)

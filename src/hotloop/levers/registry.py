@@ -16,6 +16,7 @@ from hotloop.levers.compile_blocks import CompileBlocks
 from hotloop.levers.compile_loss import CompileLoss
 from hotloop.levers.context_length import ContextLength
 from hotloop.levers.cudnn_benchmark import CudnnBenchmark
+from hotloop.levers.device_prefetch import DevicePrefetch
 from hotloop.levers.fp16 import Fp16
 from hotloop.levers.fused_attention import FusedAttention
 from hotloop.levers.fused_optimizer import FusedOptimizer
@@ -35,6 +36,7 @@ _ALL: tuple[type[Lever], ...] = (
     Threads,
     LoaderWorkers,
     PinMemory,
+    DevicePrefetch,  # after the pinning, which it needs and otherwise does itself
     CacheDataset,  # after the workers: those need no filling
     GpuAugment,
     BatchSize,

@@ -149,12 +149,16 @@ def _loss(seam: Seam, original: Any) -> Any:
 
 def _leaving_host(seam: Seam, method: Any, device: Any) -> Any:
     """Casts, and tensors that are already on the device, pass at the cost of a look."""
-    passing = through(seam, method)
+
+    def go(tensor: Any, *args: Any, by: Any, **kwargs: Any) -> Any:
+        return by(tensor, *args, **kwargs)
+
+    passing = through(seam, go)
 
     def move(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         if tensor.is_cuda or not (device is None or _names_a_device(device, args, kwargs)):
             return method(tensor, *args, **kwargs)
-        return passing(tensor, *args, **kwargs)
+        return passing(tensor, *args, by=method, **kwargs)
 
     return move
 

@@ -26,6 +26,7 @@ PARTNERS = frozenset(
         ("fused_optimizer", "compile"),
         ("fused_optimizer", "bf16"),
         ("chunked_loss", "bf16"),
+        ("device_prefetch", "compile"),
     )
 )
 """Pairs of which one may win only once the other is there.
@@ -44,7 +45,7 @@ PACK = ("bf16", "fp16", "channels_last", "compile")
 STAND_INS = {"compile_blocks": "compile", "fp16": "bf16"}
 """Which are for jobs that cannot have the other."""
 
-MAKES_NEEDLESS = {"bf16": ("tf32",), "fp16": ("tf32",)}
+MAKES_NEEDLESS = {"bf16": ("tf32",), "fp16": ("tf32",), "device_prefetch": ("pin_memory",)}
 """Which take over the work of others. Those may come back, by a trial that says so."""
 
 
@@ -60,7 +61,7 @@ def are_partners(one: str, other: str) -> bool:
     computed in chunks spares float32 copies of 16-bit logits. Once a compiled model leaves the CPU
     idle, it is the optimizer's many small kernels that are waited for. And a loader hides behind a
     slow step as a slow step hides behind a loader: whatever speeds up one side shows what the other
-    is worth.
+    is worth. A batch is copied ahead as far as the CPU is ahead, which compiling leaves time for.
     Two that speed up loading may take each other's work away; that, too, is seen by looking again.
     What stands in for another has its partners.
     """

@@ -27,7 +27,7 @@ def test_predicts_what_pinning_wins(compute: float) -> None:
     )
     assert found is not None
     assert 1 / (1 - found.share) == pytest.approx(1 / (1 - real), rel=0.15)
-    assert found.levers == ("pin_memory",)
+    assert found.levers == ("pin_memory", "device_prefetch")
 
 
 def test_without_workers_the_training_thread_pins() -> None:

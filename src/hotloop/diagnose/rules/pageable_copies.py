@@ -29,16 +29,17 @@ def pageable_copies(case: Case) -> Finding | None:
     share = _won(case, copies, moved)
     if share < LEAST_SHARE:
         return None
-    lever = ("pin_memory",) if case.loader is not None and not case.loader.pinned else ()
+    by_loader = case.loader is not None and not case.loader.pinned
+    levers = ("pin_memory", "device_prefetch") if by_loader else ()
     return Finding(
         rule="pageable_copies",
         title=f"Copies from pageable memory hold up {percent(case.share('copy'))} of a step",
         share=share,
         remedy="Load batches into pinned memory (pin_memory=True) and copy with non_blocking=True.",
-        effort=Effort.SETTING if lever else Effort.LINES,
+        effort=Effort.SETTING if levers else Effort.LINES,
         evidence=_evidence(case, copies, moved),
         places=heavy_lines(case, by_copies),
-        levers=lever,
+        levers=levers,
     )
 
 
