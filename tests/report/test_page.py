@@ -15,9 +15,10 @@ from hotloop.diagnose.numbers import Numbers
 from hotloop.energy import PowerLog
 from hotloop.equivalence.judge import Equivalence
 from hotloop.evidence import Evidence, StepSeen, Structure
+from hotloop.figures import figures
 from hotloop.inspection import Frame
 from hotloop.levers.base import Receipt
-from hotloop.measurement import Losses, Software
+from hotloop.measurement import Inventory, Losses, Software
 from hotloop.plan import Plan
 from hotloop.report.energy_rows import Prices
 from hotloop.report.page import Page, page
@@ -266,6 +267,14 @@ class TestCosts:
         before, after = page(won(), None, Prices(hour=3.6)).costs
         assert before.machine_epoch == pytest.approx(0.002)
         assert before.joules_step is None and after.electricity_epoch is None
+        assert before.machine_steps is None
+
+    def test_where_no_epoch_is_known_steps_are_priced(self) -> None:
+        made = measurement(training(20).events, inventory=Inventory())
+        (cost,) = page(profiled(trial(purpose="", measurement=made)), None, PRICES).costs
+        took = figures(made)
+        assert took is not None and cost.epoch_seconds is None
+        assert cost.machine_steps == pytest.approx(100_000 * took.step.mean / 3600 * 3.6)
 
 
 PRICES = Prices(hour=3.6, kwh=0.5, currency="EUR")

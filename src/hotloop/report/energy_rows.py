@@ -11,6 +11,8 @@ from hotloop.figures import figures
 from hotloop.report.sides import Side
 from hotloop.study import Study
 
+STEPS = 100_000
+
 
 @dataclass(frozen=True)
 class Prices:
@@ -37,13 +39,20 @@ class Cost:
     machine_epoch: float | None
     """Money."""
     electricity_epoch: float | None
+    machine_steps: float | None = None
+    """For `STEPS`, where it is not known what an epoch is."""
+    electricity_steps: float | None = None
+
+    @property
+    def is_known(self) -> bool:
+        known = (self.joules_step, self.machine_epoch, self.machine_steps)
+        return any(one is not None for one in known)
 
 
 def rows(study: Study, sides: Sequence[Side], prices: Prices) -> tuple[Cost, ...]:
     """Nothing where neither energy nor a price is known."""
     costs = tuple(_cost(study, side, prices) for side in sides)
-    known = [one for one in costs if one.joules_step is not None or one.machine_epoch is not None]
-    return costs if known else ()
+    return costs if any(one.is_known for one in costs) else ()
 
 
 def _cost(study: Study, side: Side, prices: Prices) -> Cost:
@@ -55,15 +64,20 @@ def _cost(study: Study, side: Side, prices: Prices) -> Cost:
     drawn = footprint(case, _intensity(study))
     epoch = found.epoch_seconds
     kwh = drawn.kwh_epoch if drawn else None
+    batches = side.trial.own_batches  # a step is one of as many samples as the job's own has
+    hours = STEPS * found.step.mean / batches / 3600 if epoch is None else None
+    kwh_steps = _times(drawn.watts / 1000 if drawn else None, hours)
     return Cost(
         label=side.label,
         epoch_seconds=epoch,
         watts=drawn.watts if drawn else None,
-        joules_step=drawn.joules_step if drawn else None,
+        joules_step=drawn.joules_step / batches if drawn else None,
         kwh_epoch=kwh,
         co2_epoch=drawn.co2_epoch if drawn else None,
         machine_epoch=_times(prices.hour, epoch / 3600 if epoch is not None else None),
         electricity_epoch=_times(prices.kwh, kwh),
+        machine_steps=_times(prices.hour, hours),
+        electricity_steps=_times(prices.kwh, kwh_steps),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from hotloop import units
-from hotloop.report.energy_rows import Cost, Prices
+from hotloop.report.energy_rows import STEPS, Cost, Prices
 from hotloop.report.every_trial import TrialDetail, interval_words
 from hotloop.report.html.blocks import Block, Listed, Logged, Said, Section, Tabled
 from hotloop.report.html.figure import Cell, DataTable, Number
@@ -15,8 +15,8 @@ from hotloop.report.refusal_rows import untried
 
 RUNS = ("run", "what", "a step", "ratio", "state", "took", "memory")
 ABOUT_RUNS = (
-    "Each run is a fresh process. The line shows between which times nine in ten of its steps lie, "
-    "and the dot their mean: one process alone says little of the next."
+    "Each is a fresh process. The line shows between which times nine in ten of its steps lie, and "
+    "the dot their mean: one process alone says little of the next."
 )
 ABOUT_DEPTH = "Every profiler slows down what it watches: compare these times with each other only."
 GPU_ALONE = "Energy is that of the GPU alone, by its own counter. CO₂ is an estimate."
@@ -40,7 +40,9 @@ def runs_section(page: Page) -> Section:
         links=tuple(f"run-{one.number}" for one in page.trials),
         failed=frozenset(at for at, one in enumerate(page.trials) if one.failed),
     )
-    return Section("runs", "Every run", (Said(ABOUT_RUNS), table, Logged(page.trials)))
+    count = "1 run" if len(page.trials) == 1 else f"{len(page.trials)} runs"
+    about = f"{count}{', in a table that scrolls' if table.table.is_long else ''}. {ABOUT_RUNS}"
+    return Section("runs", "Every run", (Said(about), table, Logged(page.trials)))
 
 
 def refused_section(page: Page) -> Section:
@@ -132,4 +134,8 @@ def _cost_rows(costs: tuple[Cost, ...], prices: Prices) -> list[tuple[str, tuple
         row("CO₂ of an epoch, about", "{:.3g} g", "co2_epoch"),
         row("the machine, for an epoch", f"{{:.4g}}{money}", "machine_epoch"),
         row("electricity, for an epoch", f"{{:.4g}}{money}", "electricity_epoch"),
+        row(f"the machine, for {units.count(STEPS)} steps", f"{{:.4g}}{money}", "machine_steps"),
+        row(
+            f"electricity, for {units.count(STEPS)} steps", f"{{:.4g}}{money}", "electricity_steps"
+        ),
     ]

@@ -43,6 +43,10 @@ COUNTED = (
     "The peak is measured, and so is what weights, gradients and the optimizer's state take at the "
     "end of a step; the rest is what is left."
 )
+IN_THE_MIDDLE = (
+    "Of one process each, in the middle of those that were timed: its steps may differ a little "
+    "from their mean, which stands above."
+)
 GPU_CLOCK = "Spans on the GPU's own clock. They overlap what the CPU does meanwhile."
 
 
@@ -86,7 +90,8 @@ def _steps(page: Page) -> Section:
     blocks: list[Block] = []
     if page.steps.breakdowns:
         title = "A step by phase" + (", before and after" if len(page.steps.breakdowns) > 1 else "")
-        figure = stack_figure.phases("phases", title, page.steps.breakdowns)
+        note = IN_THE_MIDDLE if len(page.steps.breakdowns) > 1 else ""
+        figure = stack_figure.phases("phases", title, page.steps.breakdowns, note)
         blocks.append(Drawn(figure, open_table=True))
     if page.steps.gpu:
         title = "A step on the GPU's clock"
