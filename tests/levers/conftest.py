@@ -14,6 +14,16 @@ def torch() -> Any:
 
 
 @pytest.fixture
+def without_onednn() -> Iterator[Any]:
+    """In a virtual machine that lists AMX but does not let it run, oneDNN's products in 16 bits end
+    the process by an illegal instruction."""
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    with torch.backends.mkldnn.flags(enabled=False):
+        yield torch
+
+
+@pytest.fixture
 def fresh_torch() -> Iterator[Any]:
     """Which has compiled nothing yet."""
     torch = pytest.importorskip("torch")

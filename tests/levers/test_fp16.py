@@ -1,13 +1,12 @@
-"""Float16 products run on a CPU too, slowly, so nearly all of this is the real thing."""
+"""Float16 products run on a CPU too, slowly, so nearly all of this is the real thing. What comes of
+the gradients is in test_scaling."""
 
 from __future__ import annotations
 
 import copy
 import io
 import itertools
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,22 +15,13 @@ import pytest
 from hotloop.levers import fp16, skipping
 from hotloop.levers.fp16 import Fp16
 from hotloop.measurement import Precision, Software
-from hotloop.seams import Seams
 from tests import builders
-
-STEPS = 8
-SMALL = 0.01
-"""A loss that does not overflow when it is scaled: no step is skipped, so gradients compare."""
+from tests.levers.scaled_jobs import SMALL, Case, Trained, under
 
 
 @pytest.fixture
-def torch() -> Iterator[Any]:
-    """Without oneDNN: in a virtual machine that lists AMX but does not let it run, its products in
-    16 bits end the process by an illegal instruction."""
-    torch = pytest.importorskip("torch")
-    torch.set_num_threads(1)
-    with torch.backends.mkldnn.flags(enabled=False):
-        yield torch
+def torch(without_onednn: Any) -> Any:
+    return without_onednn
 
 
 @pytest.fixture
@@ -46,282 +36,6 @@ def known(torch: Any) -> Any:
     from tests.levers.jobs import seen
 
     return seen
-
-
-@contextmanager
-def under(torch: Any, lever: Fp16) -> Iterator[Seams]:
-    """From the model's very first call on."""
-    from hotloop.runtime.script import ScriptDriver
-
-    seams = Seams()
-    seams.model.at_once = True
-    lever.apply(torch, seams)
-    driver = ScriptDriver(torch, seams)
-    driver.attach()
-    try:
-        yield seams
-    finally:
-        driver.detach()
-        assert not torch.is_autocast_enabled("cpu")
-
-
-@dataclass(frozen=True)
-class Case:
-    kind: str = "SGD"
-    fused: bool = False
-    clip: str = ""
-    passes: int = 1
-    size: float = 1.0
-    """Of the loss: a large one overflows until the scale is small enough."""
-    optimizers: int = 1
-    device: str = "cpu"
-
-
-class Trained:
-    """An ordinary loop, from the seed to the weights; with a scaler by hand, or without."""
-
-    def __init__(self, torch: Any, jobs: Any, case: Case, scaler: Any = None) -> None:
-        self.logged: list[float] = []
-        self._torch, self._case, self._scaler = torch, case, scaler
-        torch.manual_seed(3)
-        self.model = jobs.Net(16).to(case.device)
-        parts = [self.model.body, self.model.head] if case.optimizers == 2 else [self.model]
-        self.optimizers = [self._optimizer(part) for part in parts]
-        for _ in range(STEPS):
-            self._step(
-                [[each.to(case.device) for each in jobs.batch()] for _ in range(case.passes)]
-            )
-        self.weights = [p.detach().clone() for p in self.model.parameters()]
-
-    def _optimizer(self, part: Any) -> Any:
-        options: dict[str, Any] = {"momentum": 0.9} if self._case.kind == "SGD" else {}
-        if self._case.fused:
-            options["fused"] = True
-        kind = getattr(self._torch.optim, self._case.kind)
-        return kind(part.parameters(), lr=0.01, **options)
-
-    def _step(self, batches: list[Any]) -> None:
-        for optimizer in self.optimizers:
-            optimizer.zero_grad()
-        for x, y in batches:
-            self._differentiate(x, y)
-        if self._scaler is not None:
-            for optimizer in self.optimizers:
-                self._scaler.unscale_(optimizer)
-        self.logged += [float(p.grad.norm()) for p in self.model.parameters()]
-        weights = list(self.model.parameters())
-        if self._case.clip == "norm":
-            self.logged.append(float(self._torch.nn.utils.clip_grad_norm_(weights, 0.05)))
-        elif self._case.clip == "value":
-            self._torch.nn.utils.clip_grad_value_(weights, 0.01)
-        for optimizer in self.optimizers:
-            optimizer.step() if self._scaler is None else self._scaler.step(optimizer)
-        if self._scaler is not None:
-            self._scaler.update()
-
-    def _differentiate(self, x: Any, y: Any) -> None:
-        if self._scaler is None:
-            self._loss(x, y).backward()
-        else:
-            with self._torch.autocast(self._case.device, dtype=self._torch.float16):
-                loss = self._loss(x, y)
-            self._scaler.scale(loss).backward()
-
-    def _loss(self, x: Any, y: Any) -> Any:
-        error = self._torch.nn.functional.mse_loss(self.model(x), y)
-        return self._case.size * error / self._case.passes
-
-
-CASES = [
-    Case(kind, fused, clip, passes, size, optimizers)
-    for (kind, fused), clip, passes, size, optimizers in itertools.product(
-        [("SGD", False), ("AdamW", False), ("Adam", True)],
-        ["", "norm", "value"],
-        [1, 3],
-        [1.0, 5.0],
-        [1, 2],
-    )
-    if not (clip == "norm" and size > 1 and optimizers > 1)  # torch's own scaler fails: see below
-]
-
-
-@pytest.mark.parametrize("case", CASES, ids=repr)
-def test_weights_are_those_of_a_loop_with_a_scaler_by_hand(
-    case: Case, torch: Any, jobs: Any
-) -> None:
-    """To the last bit; and so is what the script logs between backward pass and step."""
-    by_hand = Trained(torch, jobs, case, torch.amp.GradScaler("cpu"))
-    lever = Fp16()
-    with under(torch, lever):
-        ours = Trained(torch, jobs, case)
-    receipt = lever.receipt()
-    assert receipt.applied, receipt.reason
-    assert all(map(torch.equal, ours.weights, by_hand.weights))
-    assert str(ours.logged) == str(by_hand.logged)  # a skipped one holds infinities
-    assert receipt.evidence["scale"] == by_hand._scaler.get_scale()
-    assert bool(receipt.evidence["steps_skipped"]) == (by_hand._scaler.get_scale() < 2.0**16)
-    assert receipt.evidence["steps"] == STEPS * case.optimizers
-    assert receipt.evidence["passes_scaled"] == STEPS * case.passes
-
-
-def test_a_case_that_overflows_does(torch: Any, jobs: Any) -> None:
-    """The test above would be content without."""
-    lever = Fp16()
-    with under(torch, lever):
-        Trained(torch, jobs, Case(size=5.0))
-    assert 0 < lever.receipt().evidence["steps_skipped"] < STEPS  # type: ignore[operator]
-
-
-def test_small_gradients_survive_that_float16_has_no_numbers_for(torch: Any, jobs: Any) -> None:
-    def gradients(lever: Fp16 | None) -> list[float]:
-        torch.manual_seed(0)
-        model = jobs.Net(16)
-        loss = lambda model, x, y: 1e-8 * jobs.plain_loss(model, x, y)  # noqa: E731
-        if lever is None:
-            jobs.train(model, steps=2, loss_of=loss)
-        else:
-            with under(torch, lever):
-                jobs.train(model, steps=2, loss_of=loss)
-        return [float(p.grad.norm()) for p in model.parameters()]
-
-    assert gradients(Fp16()) == pytest.approx(gradients(None), rel=0.02)
-
-
-def test_fused_sgd_that_overflows_at_once_has_no_momentum_from_nowhere(
-    torch: Any, jobs: Any
-) -> None:
-    """torch leaves the buffer of a skipped first step unwritten, with a scaler by hand as well."""
-    plain, fused = (Case("SGD", fused=each, size=5.0) for each in (False, True))
-    with under(torch, Fp16()):
-        expected = Trained(torch, jobs, plain).weights
-    with under(torch, Fp16()):
-        found = Trained(torch, jobs, fused).weights
-    for one, other in zip(found, expected, strict=True):
-        assert torch.allclose(one, other, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("fused", [False, True])
-def test_optimizers_that_are_clipped_together_are_skipped_together(
-    fused: bool, torch: Any, jobs: Any
-) -> None:
-    """With a scaler by hand one of them steps by what is not a number, as the norm of all is."""
-    case = Case("Adam", fused, "norm", passes=3, size=5.0, optimizers=2)
-    assert not Trained(torch, jobs, case, torch.amp.GradScaler("cpu")).weights[0].isfinite().all()
-    lever = Fp16()
-    with under(torch, lever):
-        ours = Trained(torch, jobs, case)
-    assert all(weight.isfinite().all() for weight in ours.weights)
-    assert 0 < lever.receipt().evidence["steps_skipped"] < 2 * STEPS  # type: ignore[operator]
-
-
-def test_whatever_the_script_wants_a_gradient_of_is_unscaled(torch: Any, jobs: Any) -> None:
-    """An input, a result in between, a parameter that nobody steps."""
-    extra = torch.nn.Parameter(torch.ones(1))
-
-    def train(steps: int) -> list[Any]:
-        torch.manual_seed(0)
-        model, found = jobs.Net(16), []
-        optimizer = torch.optim.SGD(model.head.parameters(), lr=0.01)
-        for _ in range(steps):
-            x, y = jobs.batch()
-            x.requires_grad_()
-            extra.grad = None
-            model.zero_grad()
-            hidden = model(x)
-            hidden.retain_grad()
-            (SMALL * ((hidden * extra).float() - y).square().mean()).backward()
-            body = model.body[0].weight.grad
-            found.append([float(t.norm()) for t in (x.grad, hidden.grad, extra.grad, body)])
-            optimizer.step()
-        return found
-
-    with under(torch, Fp16()):
-        low = train(10)
-    for one, other in zip(low, train(10), strict=True):
-        assert one == pytest.approx(other, rel=0.05)
-
-
-def test_one_graph_differentiated_twice(torch: Any, jobs: Any) -> None:
-    def train() -> list[float]:
-        torch.manual_seed(0)
-        model = jobs.Net(16)
-        optimizer = jobs.sgd(model)
-        for _ in range(4):
-            x, y = jobs.batch()
-            optimizer.zero_grad(set_to_none=False)
-            output = model(x)
-            (SMALL * (output - y).square().mean()).backward(retain_graph=True)
-            (SMALL * (output - y).abs().mean()).backward()
-            optimizer.step()
-        return [float(p.grad.norm()) for p in model.parameters()]
-
-    lever = Fp16()
-    with under(torch, lever):
-        low = train()
-    assert low == pytest.approx(train(), rel=0.02)
-    assert lever.receipt().evidence["passes_scaled"] == 8
-
-
-def test_a_loss_that_is_no_number(torch: Any, jobs: Any) -> None:
-    def train() -> list[float]:
-        torch.manual_seed(0)
-        model = jobs.Net(16)
-        optimizer = jobs.sgd(model)
-        for _ in range(4):
-            x, y = jobs.batch()
-            optimizer.zero_grad()
-            errors = (model(x) - y).square()
-            errors.backward(torch.full_like(errors, SMALL / 6))
-            optimizer.step()
-        return [float(p.grad.norm()) for p in model.parameters()]
-
-    lever = Fp16()
-    with under(torch, lever):
-        low = train()
-    assert lever.receipt().applied
-    assert low == pytest.approx(train(), rel=0.02)
-
-
-def test_a_loss_that_is_in_float16_itself(torch: Any, jobs: Any) -> None:
-    """Scaled by 65536 it has no number for it: its first step is skipped."""
-    kinds = []
-
-    def loss_of(model: Any, x: Any, y: Any) -> Any:
-        loss = model(x).mean()
-        kinds.append(loss.dtype)
-        return loss
-
-    lever = Fp16()
-    with under(torch, lever):
-        jobs.train(jobs.Net(16), loss_of=loss_of)
-    assert set(kinds) == {torch.float16}
-    assert lever.receipt().evidence["steps_skipped"] == 1
-
-
-def test_sparse_gradients(torch: Any) -> None:
-    class Words(torch.nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.table = torch.nn.Embedding(8, 4, sparse=True)
-            self.head = torch.nn.Linear(4, 1)
-
-        def forward(self, x: Any) -> Any:
-            return self.head(self.table(x))
-
-    def train() -> Any:
-        torch.manual_seed(0)
-        model = Words()
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        for _ in range(4):
-            optimizer.zero_grad()
-            for _ in range(2):
-                (SMALL * model(torch.randint(8, (6,))).float().square().mean()).backward()
-            optimizer.step()
-        return model.table.weight.grad.to_dense()
-
-    with under(torch, Fp16()):
-        low = train()
-    assert torch.allclose(low, train(), rtol=0.05, atol=1e-3)
 
 
 def test_the_scripts_loss_and_weights_stay_as_they_are(torch: Any, jobs: Any) -> None:
@@ -718,7 +432,7 @@ def test_on_a_gpu_weights_are_those_of_a_scaler_by_hand(case: Case, cuda: Any, j
 def test_on_a_gpu_nothing_waits_with_a_fused_optimizer(cuda: Any, jobs: Any) -> None:
     model = jobs.Net(64).cuda()
     optimizer = cuda.optim.Adam(model.parameters(), fused=True)
-    batches = [[each.cuda() for each in jobs.batch()] for _ in range(24)]
+    batches = [[each.cuda() for each in jobs.batch()] for _ in range(32)]
 
     def train(batches: Any) -> None:
         for x, y in batches:
@@ -729,11 +443,11 @@ def test_on_a_gpu_nothing_waits_with_a_fused_optimizer(cuda: Any, jobs: Any) -> 
 
     lever = Fp16()
     with under(cuda, lever):
-        train(batches[:8])  # the first step is asked for, and products are looked at
+        train(batches[:16])  # the first step is asked for, and products are looked at
         before = cuda.cuda.get_sync_debug_mode()
         cuda.cuda.set_sync_debug_mode("error")
         try:
-            train(batches[8:])
+            train(batches[16:])
         finally:
             cuda.cuda.set_sync_debug_mode(before)
     assert lever.receipt().applied
