@@ -47,6 +47,19 @@ class TestThrough:
             through(listening(heard), Base.method)(Base(), -1)
         assert heard[-1] == ("after", (-1,), None)
 
+    def test_a_listener_that_fails_then_does_not_hide_why_the_call_did(self) -> None:
+        seam = Seam()
+        heard: list[object] = []
+        seam.after.append(lambda args, result, began: heard.append(result.shape))
+        seam.after.append(lambda args, result, began: heard.append(result))
+
+        def fails() -> None:
+            raise KeyError("its own")
+
+        with pytest.raises(KeyError, match="its own"):
+            through(seam, fails)()
+        assert heard == [None]
+
     def test_tells_when_it_began(self) -> None:
         times: list[int] = []
         seam = Seam(before=[lambda args, kwargs: times.append(perf_counter_ns())])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from time import perf_counter_ns
@@ -20,14 +21,18 @@ def through(seam: Seam, original: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         for tell in before:
             tell(args, kwargs)
-        result = None
         began = perf_counter_ns()
         try:
             result = original(*args, **kwargs)
-            return result
-        finally:
+        except BaseException:
             for tell_after in after:
-                tell_after(args, result, began)
+                # What a listener makes of a call that failed must not hide how it failed.
+                with contextlib.suppress(Exception):
+                    tell_after(args, None, began)
+            raise
+        for tell_after in after:
+            tell_after(args, result, began)
+        return result
 
     return call
 
