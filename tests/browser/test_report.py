@@ -55,6 +55,11 @@ def test_it_opens_without_a_complaint(opened: Opener, name: str, width: int, the
         assert each["drawings"] == 1 and each["shapes"] and each["height"] > 40, each
         assert each["letters"] > 8, f"too small to read: {each}"
         assert not each["outside"], f"text runs out of the drawing: {each}"
+    window.page.evaluate(
+        "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
+    )
+    wide = window.page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= width, f"with all of it open it scrolls sideways: {wide}"
     assert window.complaints == []
 
 

@@ -24,6 +24,7 @@ from hotloop.trial.terminal import Terminal, harmless
         ("cut\x1b", "cut"),
         ("cut\x1b[", "cut"),
         ("[red]markup[/red]", "[red]markup[/red]"),
+        ("train\u202eyp.exe\u2066\ufeff", "trainyp.exe"),
         (os.fsdecode(b"caf\xe9"), "caf?"),
     ],
 )

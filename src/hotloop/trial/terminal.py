@@ -18,6 +18,8 @@ from typing import Self
 # Colours, cursor movements and titles; then what else a terminal would act on.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Marks that reorder or hide text around them: a name could pass itself off as another.
+_INVISIBLE = re.compile("[\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff]")
 
 
 class Terminal:
@@ -84,6 +86,10 @@ class Terminal:
 
 
 def harmless(text: str) -> str:
-    """Text of the script's, safe to print: it can neither colour, move nor reprogram a terminal."""
+    """Text of the script's, safe to print: it can neither colour, move nor reprogram a terminal.
+
+    Nor can it look like what it is not.
+    """
     plain = _CONTROLS.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n")))
+    plain = _INVISIBLE.sub("", plain)
     return plain.encode("utf-8", "replace").decode()  # a file name need not be text
