@@ -291,6 +291,25 @@ def test_hooks_of_the_scripts_own(way: str, torch: Any, jobs: Any) -> None:
     assert max(seen) < 100  # none of them saw a scaled one
 
 
+def test_hooks_of_our_own_look_at_no_numbers(torch: Any, jobs: Any) -> None:
+    """A job that is looked into under a plan has such."""
+
+    def look(weight: Any) -> None:
+        pass
+
+    look.__module__ = "hotloop.runtime.look.course"
+
+    def job() -> None:
+        model = jobs.Net()
+        model.head.weight.register_post_accumulate_grad_hook(look)
+        jobs.train(model)
+
+    lever = Fp16()
+    with under(torch, lever):
+        job()
+    assert lever.receipt().applied
+
+
 def test_a_closure(torch: Any, jobs: Any) -> None:
     def job() -> None:
         model = jobs.Net()

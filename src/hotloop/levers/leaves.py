@@ -51,7 +51,8 @@ class Leaves:
         """Of the script's own, that see gradients while they are still scaled."""
         tensors = [tensor for one in self._optimizers for tensor in _parameters(one)]
         return any(
-            tensor._backward_hooks or tensor._post_accumulate_grad_hooks
+            _are_the_scripts(tensor._backward_hooks)
+            or _are_the_scripts(tensor._post_accumulate_grad_hooks)
             for tensor in (*tensors, *self._living())
         )
 
@@ -62,6 +63,12 @@ class Leaves:
                 del self._others[place]
             else:
                 yield tensor
+
+
+def _are_the_scripts(hooks: Any) -> bool:
+    """Not ours, which look at what memory holds and not at numbers."""
+    names = [str(getattr(hook, "__module__", "")) for hook in (hooks or {}).values()]
+    return any(not name.startswith("hotloop.") for name in names)
 
 
 def _parameters(optimizer: Any) -> Iterator[Any]:
