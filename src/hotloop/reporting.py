@@ -82,7 +82,9 @@ def paint_figures(made: Page, folder: Path) -> list[Path]:
 def _draw_all(made: Page, folder: Path) -> list[Drawing]:
     _make(folder)
     drawings = []
-    for figure in render.figures(made):
+    with _contradictions_told(f"The study of {made.name}"):
+        figures = render.figures(made)
+    for figure in figures:
         path, text = folder / f"{figure.key}.svg", render.picture(figure)
         write(path, text)
         drawings.append(Drawing(path, *size(text)))
