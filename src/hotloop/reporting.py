@@ -40,8 +40,9 @@ def _contradictions_told(what: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, ArithmeticError, LookupError) as error:
+        why = "part of it is missing" if isinstance(error, LookupError) else str(error)
         raise StudyUnreadable(
-            f"{what} contradicts itself: {error}.", "It may have been edited by hand."
+            f"{what} contradicts itself: {why}.", "It may have been edited by hand."
         ) from None
 
 

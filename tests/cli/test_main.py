@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -156,3 +158,18 @@ def test_a_reader_who_has_left_is_no_error() -> None:
     )
     assert done.returncode in (0, 141)  # it may have been quicker
     assert done.stderr == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk_behind_standard_output_is_told_in_a_sentence() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "hotloop"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 94
+    assert done.stderr.count("\n") == 1 and "standard output cannot be written" in done.stderr
+
+
+def test_closed_streams_are_no_error() -> None:
+    command = f"exec {shlex.quote(sys.executable)} -m hotloop --version >&- 2>&-"
+    assert subprocess.run(["sh", "-c", command]).returncode == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import os
 import sys
@@ -21,7 +22,7 @@ from hotloop.cli import (
     run,
     verify,
 )
-from hotloop.errors import HotloopError, UsageError
+from hotloop.errors import HotloopError, StudyNotWritable, UsageError
 from hotloop.version import VERSION
 
 TYPE_CHECKING = False  # importing typing would take a fifth of the time that --help takes
@@ -42,6 +43,9 @@ COMMANDS: dict[str, ModuleType] = {
     "doctor": doctor,
     "completion": completion,
 }
+
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
+"""What writing to a file that standard output was led into can come to."""
 
 WELCOME = """\
 hotloop makes PyTorch jobs fast. Three commands are what most people need:
@@ -92,6 +96,7 @@ def parser(folder: str | None = None) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
+    _have_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that knows no × gets a ?
     try:
@@ -108,9 +113,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write("hotloop: Interrupted.\n")
         return 130
     except BrokenPipeError:
-        # Whoever read has left. Without this Python complains about it while shutting down.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_no_more()  # whoever read has left
         return 141
+    except OSError as error:
+        if error.filename is not None or error.errno not in UNWRITABLE:
+            raise
+        _write_no_more()
+        why = os.strerror(error.errno)
+        return _explain(
+            StudyNotWritable(f"The standard output cannot be written: {why}.", "Free some space.")
+        )
+
+
+def _have_streams() -> None:
+    """Whoever started us may have closed them, and then Python has none."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+
+
+def _write_no_more() -> None:
+    """Python would try again while shutting down, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _obey(words: list[str]) -> int:
