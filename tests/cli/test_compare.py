@@ -38,6 +38,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["old", "gone"], 101),
         (["old"], 80),
         (["old", "new", "--threshold", "much"], 80),
+        (["old", "new", "--threshold", "5"], 80),
     ],
 )
 def test_it_ends_so_that_ci_can_gate_on_it(project: Path, words: list[str], code: int) -> None:
@@ -65,3 +66,15 @@ def test_json_of_what_cannot_be_compared(project: Path, capsys: pytest.CaptureFi
     out, err = capsys.readouterr()
     assert json.loads(out)["error"]["code"] == 102
     assert "another hotloop" in err and err.count("\n") == 1
+
+
+def test_processes_that_have_nothing_in_common(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wild = Path(".hotloop", "wild")
+    wild.mkdir()
+    study.save(profiled(1, 50, 54), wild)
+    assert main(["compare", "old", "wild"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "processes of one side differ by 54.0×, too much to compare" in out
+    assert main(["compare", "old", "wild", "--strict"]) == 1

@@ -83,6 +83,7 @@ def _share(text: str) -> float:
         share = float(number) / (100 if text.endswith("%") else 1)
     except ValueError:
         share = -1.0
-    if not 0 <= share < 10:
+    # A bare 5 is surely meant as 5%, and 500% would let anything pass.
+    if not 0 <= share < 10 or (share >= 1 and not text.endswith("%")):
         raise argparse.ArgumentTypeError(f"{text!r} is no threshold; 5% and 0.05 are")
     return share

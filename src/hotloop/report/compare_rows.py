@@ -8,6 +8,8 @@ from hotloop import units
 from hotloop.comparing import Compared, Group, Verdict
 
 ONE_EACH = "one process each tells nothing of the next process, so there is no interval"
+WILD = 2.0
+"""Times as long as the fastest process of a side takes the slowest: then no ratio means much."""
 MORE = "time more processes: hotloop profile --repeat 5"
 
 
@@ -35,12 +37,26 @@ def _headline(found: Compared) -> str:
         return f"As fast as before, within {limit}: a step takes {_ratio(found)} as long."
     if found.low is None:
         return f"Cannot tell: a step takes {found.ratio:.3f}× as long, but {ONE_EACH}."
+    if _differ(found) > WILD:
+        apart = f"processes of one side differ by {_differ(found):.1f}×"
+        return f"Cannot tell: {apart}, too much to compare. Was the machine busy with other work?"
     return f"Cannot tell: a step takes {_ratio(found)} as long, which may be either."
 
 
+def _differ(found: Compared) -> float:
+    sides = (found.before.step_seconds, found.after.step_seconds)
+    return max(max(seconds) / min(seconds) for seconds in sides)
+
+
 def _ratio(found: Compared) -> str:
-    bounds = "" if found.low is None else f" [{found.low:.3f}, {found.high:.3f}]"
-    return f"{found.ratio:.3f}×{bounds}"
+    if found.low is None or found.high is None:
+        return f"{found.ratio:.3f}×"
+    return f"{found.ratio:.3f}× [{_bound(found.low)}, {_bound(found.high)}]"
+
+
+def _bound(value: float) -> str:
+    """Beyond a hundredfold either way digits say nothing."""
+    return ">100" if value > 100 else "<0.01" if value < 0.01 else f"{value:.3f}"
 
 
 def _facts(found: Compared) -> list[tuple[str, str]]:
