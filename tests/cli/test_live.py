@@ -78,3 +78,22 @@ def test_elsewhere_only_a_first_line(capsys: pytest.CaptureFixture[str]) -> None
     with Live(job(target="a\x1b[31mb.py"), StopRule(), show_output=False) as shown:
         shown(Glimpse(2.0, 1, None, b"epoch 1\n"))
     assert capsys.readouterr().err == "hotloop: measuring ab.py …\n"
+
+
+def test_quiet_says_nothing(screen: Screen) -> None:
+    rule = StopRule(steps=20)
+    with contextlib.redirect_stderr(screen), Live(job(), rule, False, quiet=True) as shown:
+        shown.say("looking into it")
+        shown(Glimpse(2.0, 7, 2**30, b"epoch 1\r\n"))
+    assert screen.getvalue() == ""
+
+
+def test_what_the_script_prints_is_not_mixed_with_a_line_that_moves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    screen = io.TextIOWrapper(io.BytesIO(), line_buffering=True)
+    monkeypatch.setattr(screen, "isatty", lambda: True)
+    with contextlib.redirect_stderr(screen), Live(job(), StopRule(), show_output=True) as shown:
+        shown(Glimpse(2.0, 7, 2**30, b"epoch 1\r\n"))
+    assert isinstance(screen.buffer, io.BytesIO)
+    assert screen.buffer.getvalue().decode().endswith("measuring train.py …\nepoch 1\r\n")

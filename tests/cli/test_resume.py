@@ -20,6 +20,8 @@ from hotloop.cli.main import parser
         ("--resume", "--resume="),
         ("--resume=study train.py", "--resume=study train.py"),
         ("--json --resume train.py", "--json --resume= train.py"),
+        ("-q --resume train.py", "-q --resume= train.py"),
+        ("-qv --resume study train.py", "-qv --resume=study train.py"),
         ("--steps 3 --resume train.py", "--steps 3 --resume= train.py"),
         ("--study --resume train.py --resume x", "--study --resume train.py --resume x"),
         ("train.py --resume x", "train.py --resume x"),
@@ -42,5 +44,7 @@ def test_flags_are_all_known_to_take_no_value() -> None:
     chosen = commands._group_actions[0].choices
     assert isinstance(chosen, dict)
     actions = chosen["optimize"]._actions
-    flags = {action.option_strings[-1] for action in actions if action.nargs == 0}
-    assert flags == {*resume.FLAGS, "--help"}
+    flags = {name for action in actions if action.nargs == 0 for name in action.option_strings}
+    assert {name for name in flags if name.startswith("--")} == {*resume.FLAGS, "--help"}
+    letters = {name for action in actions for name in action.option_strings if name[1] != "-"}
+    assert letters - flags == {resume.MODULE}

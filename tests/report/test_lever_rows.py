@@ -24,3 +24,11 @@ def test_the_plan_a_card_shows_can_be_applied(name: str, tmp_path: Path) -> None
     path = tmp_path / "hotloop.json"
     path.write_text(shown)
     assert [chosen.lever for chosen in plan.load(path).levers] == [name]
+
+
+@pytest.mark.parametrize("room", [40, 60, 100])
+def test_a_terminal_is_not_overrun(room: int) -> None:
+    lines = table(list(LEVERS.values()), room)
+    assert all(len(line) <= room for line in lines)
+    words = " ".join(" ".join(lines).split())
+    assert all(f"{lever.effect} {lever.summary}" in words for lever in LEVERS.values())

@@ -32,8 +32,14 @@ def add_trial_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--study", metavar="DIR", default=".hotloop", help="keep studies here (default: .hotloop)"
     )
+    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing until the end")
     parser.add_argument(
-        "--show-output", action="store_true", help="let the script's output through (on stderr)"
+        "-v",
+        "--verbose",
+        "--show-output",
+        dest="show_output",
+        action="store_true",
+        help="let the script's output through (on stderr)",
     )
 
 

@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     from hotloop.report.lever_rows import card, table
 
     if arguments.name is None:
-        lines = table(list(LEVERS.values()))
+        lines = table(list(LEVERS.values()), _room())
     elif arguments.name in LEVERS:
         lines = card(LEVERS[arguments.name])
     else:
@@ -32,3 +32,10 @@ def run(arguments: argparse.Namespace) -> int:
         )
     sys.stdout.write("\n".join(lines) + "\n")
     return 0
+
+
+def _room() -> int | None:
+    """Columns of the terminal. None where it is none."""
+    import shutil
+
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -22,10 +22,13 @@ EVERY_SECONDS = 0.5
 class Live:
     """A line that renews itself on a terminal; elsewhere only a first line, and no more."""
 
-    def __init__(self, job: ScriptJob, stop: StopRule, show_output: bool) -> None:
+    def __init__(
+        self, job: ScriptJob, stop: StopRule, show_output: bool, quiet: bool = False
+    ) -> None:
         self._job = job
         self._wanted = stop.warm_up + (stop.steps or stop.min_steps)
         self._show_output = show_output
+        self._quiet = quiet
         self._status: Any = None
         self._gpu: GpuWatch | None = None
         self._shown = 0.0
@@ -35,13 +38,18 @@ class Live:
     def say(self, doing: str) -> None:
         """What is being done from now on; at first it is timed."""
         self._doing = doing
+        if self._quiet:
+            return
         if self._status is None:
             sys.stderr.write(f"hotloop: {doing} …\n")
         else:
             self._status.update(f"{doing} …")
 
     def __enter__(self) -> Self:
-        if sys.stderr.isatty():
+        if self._quiet:
+            return self
+        # What the script prints and a line that moves the cursor would spoil each other.
+        if sys.stderr.isatty() and not self._show_output:
             from rich.console import Console
 
             self._gpu = GpuWatch()

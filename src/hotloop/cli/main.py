@@ -48,13 +48,16 @@ UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 """What writing to a file that standard output was led into can come to."""
 
 WELCOME = """\
-hotloop makes PyTorch jobs fast. Three commands are what most people need:
+hotloop makes PyTorch jobs fast. Three commands do for most people:
 
-  hotloop optimize train.py --lr 3e-4          find what makes it faster, and prove it
-  hotloop run --plan hotloop.json train.py …   train under the plan that was found
-  hotloop report --open                        what was found, as a page to show
+  hotloop optimize train.py --lr 3e-4
+      find what makes it faster, and prove it
+  hotloop run --plan hotloop.json train.py …
+      train under the plan that was found
+  hotloop report --open
+      what was found, as a page to show
 
-hotloop --help lists the others, and hotloop COMMAND --help explains one.
+hotloop --help lists the others, hotloop COMMAND --help explains one.
 """
 
 

@@ -77,7 +77,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also settings whose runs take minutes, of optimisations that have helped",
     )
-    add("--quiet", action="store_true", help="say nothing until the end")
     common.add_trial_arguments(parser)
     job_words.add_arguments(parser)
 

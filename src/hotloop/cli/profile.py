@@ -68,7 +68,7 @@ def _profile(arguments: argparse.Namespace, received: list[int]) -> int:
         return common.interrupted(received)
     folder = study.new_folder(Path(arguments.study).absolute(), job)
     stop = StopRule(steps=arguments.steps)
-    with Live(job, stop, arguments.show_output) as live:
+    with Live(job, stop, arguments.show_output, arguments.quiet) as live:
         watcher = signals.heeded(received, live)
         launcher = ProcessLauncher()
         record = profile(job, chosen, stop, arguments.timeout, folder, launcher, watcher)

@@ -13,19 +13,29 @@ if TYPE_CHECKING:
 
     from hotloop.job import ScriptJob
 
-FLAGS = ("--dry-run", "--no-look", "--thorough", "--quiet", "--json", "--show-output")
-"""Our options that take no value."""
+FLAGS = (
+    "--dry-run",
+    "--no-look",
+    "--thorough",
+    "--quiet",
+    "--json",
+    "--verbose",
+    "--show-output",
+)
+"""Our options that take no value; none of one letter does, but the one that ends them."""
+MODULE = "-m"
 
 
 def spelled_out(words: list[str]) -> list[str]:
     """`--resume` takes the next word only where that is a study: it may well be the script."""
     at = 0
-    while at < len(words) and words[at].startswith("--") and words[at] != "--":
+    while at < len(words) and words[at].startswith("-") and words[at] not in ("--", MODULE):
         if words[at] == "--resume":
             follows = words[at + 1 : at + 2]
             named = follows if follows and _may_be_study(follows[0]) else []
             words = [*words[:at], f"--resume={''.join(named)}", *words[at + 1 + len(named) :]]
-        takes_next = "=" not in words[at] and words[at] not in FLAGS
+        is_long = words[at].startswith("--")
+        takes_next = is_long and "=" not in words[at] and words[at] not in FLAGS
         at += 2 if takes_next else 1
     return words
 

@@ -38,7 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"compare N steps (default: {STEPS})",
     )
-    parser.add_argument("--quiet", action="store_true", help="say nothing until the end")
     common.add_trial_arguments(parser)
     job_words.add_arguments(parser)
 

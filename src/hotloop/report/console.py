@@ -6,12 +6,14 @@ from rich.console import Console
 from rich.text import Text
 
 from hotloop.measurement import Software
+from hotloop.report import screen
 from hotloop.report.diagnosis_console import show_diagnosis
 from hotloop.report.diagnosis_rows import DiagnosisRows
 from hotloop.report.profile_rows import PhaseRow, ProfileRows
 from hotloop.timeline import Phase
 from hotloop.trial.terminal import harmless
 
+LABEL = 11
 COLOURS = {
     Phase.DATA: "yellow",
     Phase.COPY: "magenta",
@@ -41,24 +43,22 @@ def show_profile(
     diagnosis: DiagnosisRows | None = None,
 ) -> None:
     """Everything is printed as literal text: nothing a script says is markup or an escape."""
-    _print(console, Text())
-    title = Text.assemble((f"  {harmless(name)}", "bold"), f"   {harmless(_where(software))}")
-    _print(console, title)
-    _print(console, Text())
-    _print(console, Text("  " + "   ".join(found.headline), style="bold green"))
-    _print(console, Text("  a step  " + "   ".join(found.step)))
-    _print(console, Text())
+    screen.line(console)
+    screen.flow(console, [Text(harmless(name), "bold"), _where(software)], 2)
+    screen.line(console)
+    screen.flow(console, found.headline, 2, "bold green")
+    screen.flow(console, ["a step  " + found.step[0], *found.step[1:]], 2)
+    screen.line(console)
     _bar(console, "where a step's time goes", found.phases)
     if found.gpu_phases:
         _bar(console, "spans on the GPU's own clock", found.gpu_phases)
     if diagnosis is not None:
         show_diagnosis(console, diagnosis)
     measured = diagnosis.numbers if diagnosis is not None else ()
-    for label, text in (*measured, *found.facts, *_already(found)):
-        _fact(console, label, text)
-    _print(console, Text())
-    _fact(console, "study", study)
-    _fact(console, "next", following, "bold")
+    screen.facts(console, (*measured, *found.facts, *_already(found)), LABEL)
+    screen.line(console)
+    _whole(console, "study", study)
+    _whole(console, "next", following, "bold")
 
 
 def _where(software: Software) -> str:
@@ -71,18 +71,18 @@ def _already(found: ProfileRows) -> list[tuple[str, str]]:
 
 
 def _bar(console: Console, title: str, phases: tuple[PhaseRow, ...]) -> None:
-    _print(console, Text(f"  {title}"))
-    width = max(20, min(console.width, 100) - 4)
+    screen.line(console, Text(f"  {title}"))
+    width = screen.width(console) - 4
     bar = Text("  ")
     for row, cells in zip(phases, cells_of([row.share for row in phases], width), strict=True):
         phase = Phase(row.phase)
         bar.append(FILLS[phase] * cells, style=COLOURS[phase])
-    _print(console, bar)
+    screen.line(console, bar)
     for row in phases:
         phase = Phase(row.phase)
         line = Text.assemble("  ", (FILLS[phase], COLOURS[phase]), f" {row.name:<18} {row.text}")
-        _print(console, line)
-    _print(console, Text())
+        screen.line(console, line)
+    screen.line(console)
 
 
 def cells_of(shares: list[float], width: int) -> list[int]:
@@ -97,9 +97,7 @@ def cells_of(shares: list[float], width: int) -> list[int]:
     return cells
 
 
-def _fact(console: Console, label: str, text: str, style: str = "") -> None:
-    _print(console, Text.assemble((f"  {label:<11}", "bright_black"), (harmless(text), style)))
-
-
-def _print(console: Console, text: Text) -> None:
-    console.print(text, soft_wrap=True, highlight=False)
+def _whole(console: Console, label: str, text: str, style: str = "") -> None:
+    """Never folded, so that it can be copied."""
+    shown = Text.assemble((f"  {label:<{LABEL}}", screen.SOFT), (harmless(text), style))
+    screen.line(console, shown)

@@ -5,52 +5,44 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
+from hotloop.report import screen
 from hotloop.report.diagnosis_rows import DiagnosisRows, FindingRow
-from hotloop.trial.terminal import harmless
 
 MARKS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "unknown": ("?", "yellow")}
+INDENT = 5
 NOT_APPLICABLE = ("–", "bright_black")
 
 
 def show_diagnosis(console: Console, found: DiagnosisRows) -> None:
-    _print(console, Text(f"  {harmless(found.verdict)}", style="bold"))
-    _print(console, Text())
+    screen.prose(console, found.verdict, 2, "bold")
+    screen.line(console)
     for number, row in enumerate(found.limits, start=1):
         _finding(console, f"{number}", row)
     for row in found.remarks:
         _finding(console, "·", row)
     if found.more:
-        _print(console, Text(f"     and {found.more} more, with --json", style="bright_black"))
+        screen.prose(console, f"and {found.more} more, with --json", INDENT, screen.SOFT)
     _checklist(console, found)
 
 
 def _finding(console: Console, number: str, row: FindingRow) -> None:
-    gain = f"could be {row.gain} as fast, by {row.effort}" if row.gain else ""
-    title = Text.assemble((f"  {number}  ", "bright_black"), (harmless(row.title), "bold"))
-    _print(console, title)
-    if gain:
-        _print(console, Text(f"     {gain}", style="green"))
+    screen.prose(console, row.title, INDENT, "bold", mark=f"  {number}")
+    if row.gain:
+        screen.prose(console, f"could be {row.gain} as fast, by {row.effort}", INDENT, "green")
     for place in row.places:
-        _print(console, Text(f"     {harmless(place)}", style="cyan"))
+        screen.line(console, Text(" " * INDENT + screen.cut(console, place, INDENT), style="cyan"))
     for sentence in row.evidence:
-        _print(console, Text(f"     {harmless(sentence)}", style="bright_black"))
+        screen.prose(console, sentence, INDENT, screen.SOFT)
     tried = f" (hotloop optimize tries {', '.join(row.levers)})" if row.levers else ""
-    _print(console, Text(f"     → {harmless(row.remedy)}{tried}"))
-    _print(console, Text())
+    arrow = Text(" " * INDENT + "→")
+    screen.prose(console, f"{row.remedy}{tried}", INDENT + 2, mark=arrow)
+    screen.line(console)
 
 
 def _checklist(console: Console, found: DiagnosisRows) -> None:
-    line = Text("  ")
-    for status, name, _ in found.checklist:
-        mark, style = MARKS.get(status, NOT_APPLICABLE)
-        line.append(mark, style=style)
-        line.append(f" {name}   ")
-    _print(console, line)
+    marked = [(MARKS.get(status, NOT_APPLICABLE), name) for status, name, _ in found.checklist]
+    screen.flow(console, [Text.assemble(mark, f" {name}") for mark, name in marked], 2)
     for status, name, evidence in found.checklist:
         if status == "failed":
-            _print(console, Text(f"    ✗ {name}: {harmless(evidence)}", style="bright_black"))
-    _print(console, Text())
-
-
-def _print(console: Console, text: Text) -> None:
-    console.print(text, soft_wrap=True, highlight=False)
+            screen.prose(console, f"{name}: {evidence}", 6, screen.SOFT, mark="    ✗")
+    screen.line(console)

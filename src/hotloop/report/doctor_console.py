@@ -6,9 +6,11 @@ from rich.console import Console
 from rich.text import Text
 
 from hotloop.doctor.check import Check, Status
+from hotloop.report import screen
 from hotloop.report.doctor_rows import DoctorRows, RoofRow
 from hotloop.trial.terminal import harmless
 
+LABEL = 10
 # Told apart without colour too.
 MARKS = {
     Status.OK: ("ok", "green"),
@@ -19,38 +21,35 @@ MARKS = {
 
 def show_doctor(console: Console, found: DoctorRows) -> None:
     """Everything is printed as literal text: a folder's name is no markup and no escape."""
-    _print(console, Text())
-    _print(console, Text(f"  {harmless(found.title)}", style="bold"))
-    for label, text in found.facts:
-        _print(console, Text.assemble((f"  {label:<9} ", "bright_black"), harmless(text)))
-    _print(console, Text())
-    _print(console, Text(f"  roof      {found.roof_note}"))
-    width = max((len(row.label) for row in found.roof), default=0)
+    screen.line(console)
+    screen.prose(console, found.title, 2, "bold")
+    screen.facts(console, found.facts, LABEL)
+    screen.line(console)
+    screen.prose(console, found.roof_note, LABEL + 2, mark="  roof")
+    longest = max((len(row.label) for row in found.roof), default=0)
     for row in found.roof:
-        _print(console, _roof_line(row, width))
-    _print(console, Text())
-    _print(console, Text(f"  state     {found.verdict}"))
-    width = max((len(harmless(check.name)) for check in found.checks), default=0)
+        _roof(console, row, longest)
+    screen.line(console)
+    screen.prose(console, found.verdict, LABEL + 2, mark="  state")
+    longest = max((len(harmless(check.name)) for check in found.checks), default=0)
     for check in found.checks:
-        for line in _check_lines(check, width):
-            _print(console, line)
+        _check(console, check, longest)
 
 
-def _roof_line(row: RoofRow, width: int) -> Text:
-    line = Text.assemble(f"    {row.label:<{width}}  ", (row.text, "bold"))
-    return line.append(f"   {row.note}", "bright_black") if row.note else line
+def _roof(console: Console, row: RoofRow, longest: int) -> None:
+    figure = Text.assemble(f"{row.label:<{longest}}  ", (row.text, "bold"))
+    screen.flow(console, [figure, *((Text(row.note, screen.SOFT),) if row.note else ())], 4)
 
 
-def _check_lines(check: Check, width: int) -> list[Text]:
-    mark, colour = MARKS[check.status]
-    name = harmless(check.name)
-    first = Text.assemble(
-        "    ", (f"{mark:<2}", colour), f" {name:<{width}}  {harmless(check.evidence)}"
-    )
-    if not check.remedy:
-        return [first]
-    return [first, Text.assemble(" " * (9 + width), (f"→ {harmless(check.remedy)}", "bold"))]
-
-
-def _print(console: Console, text: Text) -> None:
-    console.print(text, soft_wrap=True, highlight=False)
+def _check(console: Console, check: Check, longest: int) -> None:
+    """Beside its name where there is room for it, and below it where there is not."""
+    sign, colour = MARKS[check.status]
+    mark = Text.assemble("    ", (f"{sign:<2}", colour), f" {harmless(check.name)}")
+    indent = 9 + longest
+    if screen.width(console) - indent < screen.LEAST:
+        indent = 7
+        screen.line(console, mark)
+        mark = Text()
+    screen.prose(console, check.evidence, indent, mark=mark)
+    if check.remedy:
+        screen.prose(console, check.remedy, indent + 2, "bold", Text(" " * indent + "→", "bold"))

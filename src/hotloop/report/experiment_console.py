@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
+from hotloop.report import screen
 from hotloop.trial.terminal import harmless
 
 
@@ -19,21 +20,17 @@ def show_experiment(
     notes: Sequence[str],
     left: Sequence[tuple[str, str]],
 ) -> None:
-    _line(console, Text())
-    heading = Text.assemble((f"  {harmless(title)}", "bold"), f"   {harmless(where)}")
-    _line(console, heading)
-    _line(console, Text())
+    screen.line(console)
+    screen.flow(console, [Text(harmless(title), "bold"), where], 2)
+    screen.line(console)
     table = [head, *rows]
     widths = [max(len(harmless(row[at])) for row in table) for at in range(len(head))]
     for place, row in enumerate(table):
         cells = [f"{harmless(cell):<{width}}" for cell, width in zip(row, widths, strict=True)]
-        _line(console, Text(f"  {'  '.join(cells)}".rstrip(), "" if place else "bright_black"))
-    _line(console, Text())
+        shown = screen.cut(console, f"  {'  '.join(cells)}".rstrip(), 0)
+        screen.line(console, Text(shown, "" if place else screen.SOFT))
+    screen.line(console)
     for note in notes:
-        console.print(Text(f"  {harmless(note)}"), highlight=False)
+        screen.prose(console, note, 2)
     for label, text in left:
-        _line(console, Text.assemble((f"  {label:<9}", "bright_black"), harmless(text)))
-
-
-def _line(console: Console, text: Text) -> None:
-    console.print(text, soft_wrap=True, highlight=False)
+        screen.line(console, Text.assemble((f"  {label:<9}", screen.SOFT), harmless(text)))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import inspect
 import json
+import textwrap
 from dataclasses import fields
 
 from hotloop.levers.base import Effect, Lever
 
+LEAST = 24
+"""Letters of a summary that are worth standing beside a name."""
 EFFECTS = {
     Effect.SAME_MATH: "the same arithmetic, up to the order of roundings and the random stream",
     Effect.LOWER_PRECISION: "another number format",
@@ -15,9 +18,19 @@ EFFECTS = {
 }
 
 
-def table(levers: list[type[Lever]]) -> list[str]:
+def table(levers: list[type[Lever]], room: int | None = None) -> list[str]:
+    """`room`: columns of the terminal. None: it goes elsewhere, a line each."""
     width = max(len(lever.name) for lever in levers)
-    return [f"  {lever.name:<{width}}  {lever.effect:<15}  {lever.summary}" for lever in levers]
+    heads = [f"  {lever.name:<{width}}  {lever.effect:<15}  " for lever in levers]
+    if room is None:
+        return [head + lever.summary for head, lever in zip(heads, levers, strict=True)]
+    indent = len(heads[0]) if room - len(heads[0]) >= LEAST else 4
+    lines = []
+    for head, lever in zip(heads, levers, strict=True):
+        first, *rest = textwrap.wrap(lever.summary, max(room - indent, LEAST))
+        lines += [head + first] if indent == len(head) else [head.rstrip(), " " * indent + first]
+        lines += [" " * indent + part for part in rest]
+    return lines
 
 
 def card(lever: type[Lever]) -> list[str]:

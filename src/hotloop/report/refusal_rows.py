@@ -9,8 +9,12 @@ from hotloop.study import Refused
 
 def untried(refused: Iterable[Refused]) -> tuple[tuple[str, str], ...]:
     """Names and the reason, in the order in which the reasons first come."""
+    return grouped((one.lever, one.reason) for one in refused if not one.tried)
+
+
+def grouped(named: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Of names and their reasons."""
     by_reason: dict[str, list[str]] = {}
-    for one in refused:
-        if not one.tried:
-            by_reason.setdefault(one.reason, []).append(one.lever)
+    for name, reason in named:
+        by_reason.setdefault(reason, []).append(name)
     return tuple((", ".join(names), reason) for reason, names in by_reason.items())

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text
 
+from hotloop.report import screen
 from hotloop.report.console import COLOURS, FILLS, cells_of
 from hotloop.report.outlook_rows import OutlookRows
+from hotloop.report.refusal_rows import grouped
 from hotloop.report.search_rows import SCREENED, LadderRow, PhaseChange, SearchRows
 from hotloop.report.trial_rows import TrialRow
 from hotloop.timeline import Phase
@@ -17,7 +18,6 @@ from hotloop.trial.terminal import harmless
 
 Facts = Sequence[tuple[str, str]]
 
-WIDEST = 100
 LEAST_BAR = 8
 LEAST_NAME = 24
 LEAST_ENDING = 24
@@ -35,59 +35,61 @@ def show_search(
         _ladder(console, found.ladder, found.screened)
     if found.tried:
         _tried(console, found.tried)
-    _facts(console, found.facts)
-    _line(console, Text())
-    _facts(console, left)
+    screen.facts(console, found.facts, LABEL)
+    screen.line(console)
+    screen.facts(console, left, LABEL)
     _commands(console, commands)
     if last:
-        _line(console, Text())
-        _line(console, Text(f"  {harmless(last)}", style="bold"))
+        screen.line(console)
+        screen.line(console, Text(f"  {harmless(last)}", style="bold"))
 
 
 def show_outlook(console: Console, name: str, found: OutlookRows, commands: Facts = ()) -> None:
     _heading(console, name, found.sentence, "bold")
-    _facts(console, [("could help", f"{lever}: {text}") for lever, text in found.worth])
-    _facts(console, [("not tried", f"{lever}: {reason}") for lever, reason in found.refused])
-    if not found.worth:
-        _facts(console, [("could help", "nothing that hotloop knows, by what was measured")])
+    told = [("could help", f"{lever}: {text}") for lever, text in found.worth]
+    told = told or [("could help", "nothing that hotloop knows, by what was measured")]
+    told += [("not tried", f"{names}: {reason}") for names, reason in grouped(found.refused)]
+    screen.facts(console, told, LABEL)
     _commands(console, commands)
 
 
 def show_verdict(console: Console, name: str, same: bool, headline: str, facts: Facts) -> None:
     _heading(console, name, headline, "bold green" if same else "bold red")
-    _facts(console, facts)
+    screen.facts(console, facts, LABEL)
 
 
 def _heading(console: Console, name: str, sentence: str, style: str) -> None:
-    _line(console, Text())
-    _line(console, Text(f"  {harmless(name)}", style="bold"))
-    _line(console, Text())
-    for line in _wrapped(console, sentence, 2):
-        _line(console, Text(f"  {line}", style=style))
-    _line(console, Text())
+    screen.line(console)
+    screen.line(console, Text(f"  {harmless(name)}", style="bold"))
+    screen.line(console)
+    for line in screen.wrapped(console, sentence, 2):
+        screen.line(console, Text(f"  {line}", style=style))
+    screen.line(console)
 
 
 def _phases(console: Console, phases: tuple[PhaseChange, ...]) -> None:
     """Both bars on one scale: what was won is what is missing."""
     before, after = sum(row.before for row in phases), sum(row.after for row in phases)
     longest = max(before, after) or 1.0
-    _line(console, Text("  where a step's time goes" + (", before and after" if after else "")))
+    screen.line(
+        console, Text("  where a step's time goes" + (", before and after" if after else ""))
+    )
     _bar(console, [(row.phase, row.before / longest) for row in phases])
     if after:
         _bar(console, [(row.phase, row.after / longest) for row in phases])
     for row in phases:
         phase = Phase(row.phase)
         mark = Text.assemble("  ", (FILLS[phase], COLOURS[phase]), f" {row.name:<18} {row.text}")
-        _line(console, mark)
-    _line(console, Text())
+        screen.line(console, mark)
+    screen.line(console)
 
 
 def _bar(console: Console, shares: list[tuple[str, float]]) -> None:
     bar = Text("  ")
-    cells = cells_of([share for _, share in shares], _width(console) - 4)
+    cells = cells_of([share for _, share in shares], screen.width(console) - 4)
     for (phase, _), count in zip(shares, cells, strict=True):
         bar.append(FILLS[Phase(phase)] * count, style=COLOURS[Phase(phase)])
-    _line(console, bar)
+    screen.line(console, bar)
 
 
 def _ladder(console: Console, ladder: tuple[LadderRow, ...], screened: bool) -> None:
@@ -95,22 +97,22 @@ def _ladder(console: Console, ladder: tuple[LadderRow, ...], screened: bool) -> 
     table = [head, *((row.name, row.gain, row.step, row.epoch, row.memory) for row in ladder)]
     lengths = [0.0, *(row.length for row in ladder)]
     columns = _that_fit([max(map(len, column)) for column in zip(*table, strict=True)], console)
-    room = _width(console) - 2 - sum(width + 2 for _, width in columns)
+    room = screen.width(console) - 2 - sum(width + 2 for _, width in columns)
     for cells, length in zip(table, lengths, strict=True):
         words = [f"{_cut(cells[at], width):<{width}}" for at, width in columns]
         line = Text("  " + "  ".join(words), style="" if length else "bright_black")
         if room >= LEAST_BAR:
             line.append("  " + "█" * round(length * room), style="green")
         line.rstrip()
-        _line(console, line)
+        screen.line(console, line)
     if screened:
-        _line(console, Text(f"  {SCREENED} from one process alone", style="bright_black"))
-    _line(console, Text())
+        screen.line(console, Text(f"  {SCREENED} from one process alone", style="bright_black"))
+    screen.line(console)
 
 
 def _that_fit(widths: list[int], console: Console) -> list[tuple[int, int]]:
     """Number and width of the columns there is room for. The report has them all."""
-    room = _width(console) - 2
+    room = screen.width(console) - 2
     least = [min(widths[0], LEAST_NAME), *widths[1:]]
     columns = list(range(len(widths)))
     for droppable in (3, 4, 1):  # an epoch, memory, the own gain
@@ -123,50 +125,27 @@ def _that_fit(widths: list[int], console: Console) -> list[tuple[int, int]]:
 
 def _tried(console: Console, tried: tuple[TrialRow, ...]) -> None:
     width = min(max(len(row.words) for row in tried), 40)
-    _line(console, Text("  what was tried"))
+    screen.line(console, Text("  what was tried"))
     for row in tried:
         words = f"  {_cut(harmless(row.words), width):<{width}}  {row.value:>9}  {row.ratio:>6}  "
-        room = _width(console) - len(words)
+        room = screen.width(console) - len(words)
         indent = len(words) if room >= LEAST_ENDING else 4
-        endings = _wrapped(console, row.ending, indent)
+        endings = screen.wrapped(console, row.ending, indent)
         beside = endings.pop(0) if endings and indent == len(words) else ""
-        _line(console, Text((words + beside).rstrip()))
+        screen.line(console, Text((words + beside).rstrip()))
         for ending in endings:
-            _line(console, Text(" " * indent + ending))
-    _line(console, Text())
+            screen.line(console, Text(" " * indent + ending))
+    screen.line(console)
 
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def _facts(console: Console, facts: Facts) -> None:
-    said = ""
-    for label, text in facts:
-        for line in _wrapped(console, text, LABEL + 2):
-            shown = "" if label == said else label
-            _line(console, Text.assemble((f"  {shown:<{LABEL}}", "bright_black"), line))
-            said = label
-
-
 def _commands(console: Console, commands: Facts) -> None:
     """On lines of their own and never folded, so that they can be copied."""
     if commands:
-        _line(console, Text())
+        screen.line(console)
     for what, command in commands:
-        _line(console, Text(f"  {what}:", style="bright_black"))
-        _line(console, Text(f"    {harmless(command)}", style="bold"))
-
-
-def _wrapped(console: Console, text: str, indent: int) -> list[str]:
-    return textwrap.wrap(
-        harmless(text), _width(console) - indent, break_long_words=False, break_on_hyphens=False
-    )
-
-
-def _width(console: Console) -> int:
-    return max(40, min(console.width, WIDEST))
-
-
-def _line(console: Console, text: Text) -> None:
-    console.print(text, soft_wrap=True, highlight=False)
+        screen.line(console, Text(f"  {what}:", style="bright_black"))
+        screen.line(console, Text(f"    {harmless(command)}", style="bold"))
