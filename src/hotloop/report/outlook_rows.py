@@ -26,7 +26,7 @@ def outlook_rows(study: Study, runs: tuple[int, int], seconds: tuple[float, floa
     candidates = found.candidates if found else ()
     refused = found.refused if found else ()
     return OutlookRows(
-        sentence=f"About {_between(*runs)} runs of the script, {_times(*seconds)}.",
+        sentence=f"About {_between(*runs)} of the script, {_times(*seconds)}.",
         worth=tuple((one.lever, _worth(one, _objective(study))) for one in candidates),
         refused=tuple((one.lever, one.reason) for one in refused if not one.tried),
     )
@@ -52,7 +52,9 @@ def _worth(candidate: Candidate, objective: str) -> str:
 
 
 def _between(low: int, high: int) -> str:
-    return f"{low} to {high}" if low < high else f"{high}"
+    if low < high:
+        return f"{low} to {high} runs"
+    return "1 run" if high == 1 else f"{high} runs"
 
 
 def _times(low: float, high: float) -> str:
