@@ -44,6 +44,16 @@ def test_settings_become_defaults_and_flags_win(project: Path) -> None:
     assert (other.study, other.steps) == ("elsewhere", 30)
 
 
+def test_a_switch_that_is_on_can_be_turned_off(project: Path) -> None:
+    configured(project, "[tool.hotloop]\nquiet = true\nno-look = true\njson = false\n")
+    words = ["optimize", "--no-quiet", "--look", "train.py"]
+    found = parser(str(project)).parse_args(words)
+    assert (found.quiet, found.no_look) == (False, False)
+    assert parser(str(project)).parse_args(["profile", "train.py"]).quiet is True
+    with pytest.raises(UsageError):
+        parser(str(project)).parse_args(["optimize", "--no-json", "train.py"])
+
+
 def test_a_general_setting_never_changes_a_training(project: Path) -> None:
     configured(project, '[tool.hotloop]\nplan = "hotloop.json"\n')
     assert parser(str(project)).parse_args(["run", "train.py"]).plan is None

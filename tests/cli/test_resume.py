@@ -20,6 +20,7 @@ from hotloop.cli.main import parser
         ("--resume", "--resume="),
         ("--resume=study train.py", "--resume=study train.py"),
         ("--json --resume train.py", "--json --resume= train.py"),
+        ("--no-quiet --look --resume train.py", "--no-quiet --look --resume= train.py"),
         ("-q --resume train.py", "-q --resume= train.py"),
         ("-qv --resume study train.py", "-qv --resume=study train.py"),
         ("--steps 3 --resume train.py", "--steps 3 --resume= train.py"),

@@ -86,6 +86,8 @@ def _set(parser: Parser, path: str, key: str, value: Any) -> None:
         if not isinstance(value, bool):
             raise _wrong(path, f"{key} must be true or false")
         option.default = value
+        if value:
+            _add_opposite(parser, option, key.replace("_", "-"))
         return
     text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
     try:
@@ -94,6 +96,14 @@ def _set(parser: Parser, path: str, key: str, value: Any) -> None:
     except argparse.ArgumentError as error:
         raise _wrong(path, f"{key}: {error.message}") from None
     option.required = False
+
+
+def _add_opposite(parser: Parser, option: argparse.Action, key: str) -> None:
+    """A flag wins over the file also where the file has turned something on."""
+    name = f"--{key.removeprefix('no-')}" if key.startswith("no-") else f"--no-{key}"
+    if name not in parser._option_string_actions:
+        told = "as without what pyproject.toml says"
+        parser.add_argument(name, dest=option.dest, action="store_false", default=True, help=told)
 
 
 def _wrong(path: str, what: str) -> UsageError:

@@ -34,10 +34,14 @@ def spelled_out(words: list[str]) -> list[str]:
             follows = words[at + 1 : at + 2]
             named = follows if follows and _may_be_study(follows[0]) else []
             words = [*words[:at], f"--resume={''.join(named)}", *words[at + 1 + len(named) :]]
-        is_long = words[at].startswith("--")
-        takes_next = is_long and "=" not in words[at] and words[at] not in FLAGS
+        takes_next = words[at].startswith("--") and "=" not in words[at] and not _is_flag(words[at])
         at += 2 if takes_next else 1
     return words
+
+
+def _is_flag(word: str) -> bool:
+    """Also the opposite of one, which turns off what a configuration has turned on."""
+    return word in FLAGS or word == "--look" or word.startswith("--no-")
 
 
 def _may_be_study(word: str) -> bool:
