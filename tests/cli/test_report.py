@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from hotloop import codec, study
+from hotloop.cli import common
 from hotloop.cli.main import main
+from hotloop.errors import TimedOut
 from hotloop.painting import Drawing
 from hotloop.study import Study
 from tests.builders import job
@@ -135,3 +137,27 @@ def test_a_terminal_is_not_reprogrammed(project: Path, capsys: pytest.CaptureFix
     out = capsys.readouterr().out
     assert "\x1b" not in out and "\x07" not in out
     assert out.startswith("train.py: No plan is handed out. nothing at all\n")
+
+
+def test_what_fails_has_its_report_too(project: Path) -> None:
+    path = keep(lost())
+
+    def fail() -> int:
+        raise TimedOut("It was stopped.", "Give it longer.")
+
+    with pytest.raises(TimedOut) as caught:
+        common.reported(path.parent, fail)
+    assert caught.value.remedy == "Give it longer. The report: .hotloop/train-1/report.html"
+    assert path.with_name("report.html").exists()
+
+
+def test_without_a_run_there_is_nothing_to_report(project: Path) -> None:
+    path = keep(replace(lost(), trials=()))
+
+    def fail() -> int:
+        raise TimedOut("It was stopped.", "Give it longer.")
+
+    for folder in (path.parent, project / "gone"):
+        with pytest.raises(TimedOut) as caught:
+            common.reported(folder, fail)
+        assert caught.value.remedy == "Give it longer."

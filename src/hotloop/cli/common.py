@@ -12,11 +12,13 @@ TYPE_CHECKING = False  # see main
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+    from typing import TypeVar
 
     from hotloop.job import ScriptJob
     from hotloop.study import Study
 
     Work = Callable[[argparse.Namespace, list[int]], int]
+    T = TypeVar("T")
 
 
 def add_trial_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,6 +74,31 @@ def until_stopped(received: list[int], work: Callable[[], Study]) -> Study | Non
             raise
         return None
     return None if received else record
+
+
+def reported(folder: Path, work: Callable[[], T]) -> T:
+    """`work`; should it fail, what was seen until then has its report too, and that is said."""
+    from hotloop.errors import HotloopError
+
+    try:
+        return work()
+    except HotloopError as error:
+        left = _report_of(folder)
+        if left is not None:
+            error.remedy = f"{error.remedy} The report: {short(left)}".strip()
+        raise
+
+
+def _report_of(folder: Path) -> Path | None:
+    """None where there is nothing to report, or no room for it."""
+    from hotloop import reporting, studies
+    from hotloop.errors import HotloopError
+
+    try:
+        record = studies.read(folder / "study.json")
+        return reporting.leave(record, folder)[0] if record.trials else None
+    except HotloopError:
+        return None
 
 
 def interrupted(received: list[int], what_is_left: str = "") -> int:

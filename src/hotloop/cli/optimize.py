@@ -120,12 +120,12 @@ def _search(
     launcher = ProcessLauncher()
     quiet, output = arguments.quiet, arguments.show_output
     with LiveSearch(job.shown, options, received, quiet, output, says_outlook=not dry) as live:
-        record = common.until_stopped(
-            received,
-            lambda: optimize(
-                job, options, limit, folder, launcher, live, dry, earlier, roof_of(job, received)
-            ),
-        )
+        roof = roof_of(job, received)
+
+        def search() -> Study:
+            return optimize(job, options, limit, folder, launcher, live, dry, earlier, roof)
+
+        record = common.until_stopped(received, lambda: common.reported(folder, search))
     if record is None:
         again = resume.command(arguments, job, folder)
         left = f" What was found so far is in {common.short(folder)}. To go on: {again}"

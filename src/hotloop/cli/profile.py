@@ -80,7 +80,7 @@ def _profile(arguments: argparse.Namespace, received: list[int]) -> int:
             record = deeper.run(record, arguments, folder, launcher, watcher, live)
     if received:
         return common.interrupted(received, f" What was seen so far is in {folder}.")
-    return _show(record, job, folder, arguments.json)
+    return common.reported(folder, lambda: _show(record, job, folder, arguments.json))
 
 
 def _say_again(live: Live, times: int, number: int) -> None:

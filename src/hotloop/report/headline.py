@@ -12,7 +12,7 @@ from hotloop.report.search_figures import Pace, SearchFigures, search_figures
 from hotloop.report.sides import Side
 from hotloop.report.waterfall_rows import Gain, gain
 from hotloop.study import Found, Study
-from hotloop.trial.trial import State
+from hotloop.trial.trial import State, Trial
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,18 @@ def headline(study: Study, sides: tuple[Side, ...]) -> Headline:
     if study.command == "verify":
         return _verified(study)
     if not sides and _has_failed(study):
-        return Headline("The job itself failed", study.trials[0].reason, "bad")
+        return Headline("The job itself failed", _why(study.trials[0]), "bad")
     if study.found is not None:
         return _searched(study, study.found)
     return _profiled(study, sides)
+
+
+def _why(trial: Trial) -> str:
+    """With what the script's own exception says, as far as it is one line."""
+    said = trial.failure.message.strip().splitlines()[:1] if trial.failure else []
+    if not said or said[0] in trial.reason:
+        return trial.reason
+    return f"{trial.reason.rstrip('.')}: {said[0]}"
 
 
 def _has_failed(study: Study) -> bool:
@@ -73,14 +81,16 @@ def _searched(study: Study, found: Found) -> Headline:
 
 def _without_plan(study: Study, found: Found) -> Headline:
     if not found.verdict:
-        runs = len(study.trials)
-        told = f"{runs} run{'' if runs == 1 else 's'} so far. hotloop optimize --resume goes on."
+        told = f"{_runs(len(study.trials))} so far. hotloop optimize --resume goes on."
         return Headline("The search is not finished", told, "plain")
     crashed = [trial for trial in study.trials if trial.state is not State.COMPLETE]
     screened = [trial for trial in study.trials if trial.purpose == "screen"]
     all_failed = bool(screened) and all(trial in crashed for trial in screened)
-    big = "Everything that was tried failed" if all_failed else "No plan is handed out"
-    return Headline(big, found.verdict, "bad" if all_failed else "plain")
+    if all_failed:
+        tried = _runs(len(screened))
+        told = f"As it is the job runs. Of {tried} that tried something none came to its end: "
+        return Headline("Everything that was tried failed", f"{told}why is said below.", "bad")
+    return Headline("No plan is handed out", found.verdict, "plain")
 
 
 def _verified(study: Study) -> Headline:
@@ -108,13 +118,17 @@ def _of_search(found: SearchFigures) -> tuple[KeyFigure, ...]:
         _change("a step", before, after, lambda pace: units.seconds(pace.step_seconds)),
         _change("an epoch", before, after, _epoch),
         _change("peak memory", before, after, _memory),
-        KeyFigure("the search took", units.seconds(found.seconds), note=f"{found.runs} runs"),
+        KeyFigure("the search took", units.seconds(found.seconds), note=_runs(found.runs)),
     ]
     if found.payback is not None:
         steps = f"{units.count(found.payback.steps)} steps"
         note = f"{units.seconds(found.payback.seconds)} under the plan"
         kept.append(KeyFigure("paid back after", steps, note=note))
     return tuple(one for one in kept if one is not None)
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
 
 
 def _change(

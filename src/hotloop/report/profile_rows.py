@@ -158,9 +158,9 @@ def _memory(memory: Memory) -> str:
     if memory.host_peak is not None:
         parts.append(f"host {units.size(memory.host_peak)}")
     if memory.worker_peaks:
-        parts.append(
-            f"{len(memory.worker_peaks)} child processes up to {units.size(memory.worker_peaks[0])}"
-        )
+        count = len(memory.worker_peaks)
+        children = "a child process" if count == 1 else f"{count} child processes"
+        parts.append(f"{children} up to {units.size(memory.worker_peaks[0])}")
     return " · ".join(parts) or "unknown"
 
 
