@@ -31,8 +31,11 @@ ON_HOST = (
     "not in it."
 )
 AS_TIMED = (
-    " Phases are as long as they were timed; operators of a phase are drawn equally far apart."
+    " Phases are as long as they were timed, but for waiting; operators of a phase are drawn "
+    "equally far apart."
 )
+WAITING = 0.08
+"""Of the rest of a step, what waiting for data takes of the drawing at most: nothing happens."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,9 @@ def _during(phase: str) -> str:
 
 def _course(seen: StepMemory, timed: Breakdown | None) -> StepCourse:
     lasts = {part.phase: part.seconds for part in timed.parts} if timed else {}
-    known = bool(lasts) and all(lasts.get(phase) for phase in set(seen.phase) - {"data"})
+    others = sum(seconds for phase, seconds in lasts.items() if phase in PHASES and phase != "data")
+    lasts["data"] = min(lasts.get("data", 0.0), WAITING * others)
+    known = others > 0 and all(lasts.get(phase) for phase in set(seen.phase) - {"data"})
     stretches = tuple(_stretches(seen, lasts if known else {}))
     places = _places(seen, stretches)
     moments = tuple(

@@ -55,13 +55,22 @@ def _draw(found: TwoSteps, longest: float, width: float) -> Markup:
         width,
         height,
         f"Two steps in {units.seconds(found.seconds)}: {', '.join(idle)}",
-        svg.text(0, 12, "step 1", class_="tick"),
-        svg.text(boundary + 4, 12, "step 2", class_="tick"),
+        *_step_names(boundary),
         *lanes,
         svg.line(boundary, 0, boundary, height - AXIS, class_="boundary"),
         *_axis(scale, height - AXIS),
         class_="marks",
     )
+
+
+def _step_names(boundary: float) -> list[Markup]:
+    """Where both have room: short steps beside long ones say enough by being short."""
+    if boundary < svg.room("step 1", 11.5):
+        return []
+    return [
+        svg.text(0, 12, "step 1", class_="tick"),
+        svg.text(boundary + 4, 12, "step 2", class_="tick"),
+    ]
 
 
 def _lane(lane: Lane, y: float, scale: Scale, end: float) -> Markup:
