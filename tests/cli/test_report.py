@@ -89,10 +89,25 @@ def test_json_is_the_study_itself(project: Path, capsys: pytest.CaptureFixture[s
 
 def test_it_is_opened_in_a_browser(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url))
+
+    def browse(url: str) -> bool:
+        opened.append(url)
+        return True
+
+    monkeypatch.setattr("webbrowser.open", browse)
     keep(won())
     assert main(["report", "--open"]) == 0
     assert opened == [(project / ".hotloop/train-1/report.html").as_uri()]
+
+
+def test_where_there_is_no_browser_that_is_said(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("webbrowser.open", lambda url: False)
+    path = keep(won())
+    assert main(["report", "--open"]) == 0
+    assert "No browser could be opened" in capsys.readouterr().err
+    assert path.with_name("report.html").exists()
 
 
 @pytest.mark.parametrize(

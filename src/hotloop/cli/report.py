@@ -75,9 +75,7 @@ def _write(arguments: argparse.Namespace, made: Page, study: Path) -> list[Path]
         page = arguments.html or str(_beside(study))
         written += _put(page, reporting.html(made))
         if arguments.open and page != "-":
-            import webbrowser
-
-            webbrowser.open(Path(page).resolve().as_uri())
+            _open(Path(page).resolve())
     if arguments.markdown:
         written += _put(arguments.markdown, markdown(made))
     if arguments.figures:
@@ -85,6 +83,13 @@ def _write(arguments: argparse.Namespace, made: Page, study: Path) -> list[Path]
     if arguments.png:
         written += reporting.paint_figures(made, Path(arguments.png))
     return written
+
+
+def _open(page: Path) -> None:
+    import webbrowser
+
+    if not webbrowser.open(page.as_uri()):
+        sys.stderr.write("hotloop: No browser could be opened here; the page is written.\n")
 
 
 def _beside(study: Path) -> Path:
