@@ -11,9 +11,10 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 demo: $(READY)
 	cd examples && ../$(BIN)/hotloop optimize --steps 20 image_cnn.py
 
-# ruff and mypy are among the tests, and take their time beside the others.
+# ruff and mypy are among the tests, and take their time beside the others. Files come in their
+# order, in which those with the longest tests are early; threads that wait leave others the core.
 test: $(TOOLS)
-	$(BIN)/pytest --numprocesses auto --dist loadfile -m 'not alone'
+	OMP_WAIT_POLICY=passive $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder -m 'not alone'
 	$(BIN)/pytest -m alone
 
 # Its pages and the schema are made from the source; the site is then in build/site.

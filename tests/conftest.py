@@ -6,11 +6,18 @@ that; hotloop rightly leaves them ignored then, and there would be nothing to te
 
 from __future__ import annotations
 
+import gc
 import signal
 from typing import Any
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_collection_finish() -> None:
+    """All that is there by now stays, and takes longer to look through than what a test makes."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

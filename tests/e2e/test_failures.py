@@ -7,7 +7,7 @@ from concurrent.futures import Executor, Future
 
 import pytest
 
-from .conftest import FEW_STEPS, MARK, MODEL, TRAIN, Desk, Ended, chosen, cleared
+from .conftest import FEW_STEPS, MARK, MODEL, TORCH, TRAIN, Desk, Ended, chosen, cleared
 
 pytestmark = pytest.mark.e2e
 
@@ -105,8 +105,9 @@ try:
 except OSError as error:
     raise RuntimeError("cannot start") from error
 """
-MIDDLE = """\
-import sys, torch
+MIDDLE = (
+    TORCH
+    + """\
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -131,6 +132,7 @@ for step in range(100):
         raise RuntimeError("step failed")
     optimizer.step()
 """
+)
 TRACEBACKS = {
     "syntax": (SYNTAX, [], 86, "not valid Python"),
     "early": (EARLY, [], 87, f"failed {BEFORE}: RuntimeError."),
@@ -157,7 +159,7 @@ def test_traceback_is_the_scripts_own(desk: Desk, pool: Executor, name: str) -> 
 HANGS = {
     "before torch": (
         "import time\n\ndef wait():\n    time.sleep(1000)\nwait()\n",
-        3,
+        6,
         ["line 4 in wait", "line 5 in <module>"],
     ),
     "in a forward pass": (

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import MARK, TRAIN, Desk, Ended, cleared
+from .conftest import MARK, TORCH, TRAIN, Desk, Ended, cleared
 
 pytestmark = pytest.mark.e2e
 
-WHOLE_MODELS = """\
-import copy, io, pickle, sys, torch
+WHOLE_MODELS = (
+    TORCH
+    + """\
+import copy, io, pickle
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -52,6 +54,7 @@ for number in range(100):
     if number == 12:
         sys.exit()
 """
+)
 
 
 def test_models_can_be_copied_and_saved_whole(desk: Desk, pool: Executor) -> None:
@@ -64,8 +67,9 @@ def test_models_can_be_copied_and_saved_whole(desk: Desk, pool: Executor) -> Non
     assert desk.study()["trials"][0]["measurement"]["inventory"]["models"][0]["name"] == "Net"
 
 
-WORKERS = """\
-import sys, torch
+WORKERS = (
+    TORCH
+    + """\
 from torch.utils.data import DataLoader, Dataset
 class Data(Dataset):
     def __len__(self):
@@ -83,6 +87,7 @@ def main():
 if __name__ == "__main__":
     main()
 """
+)
 
 
 def test_loader_workers(tmp_path: Path, pool: Executor) -> None:

@@ -7,13 +7,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from tests.e2e.conftest import Desk, Ended, chosen, cleared
+from tests.e2e.conftest import TORCH, Desk, Ended, chosen, cleared
 
 pytestmark = pytest.mark.e2e
 
-JOBS = """\
+JOBS = (
+    TORCH
+    + """\
 import hotloop
-import torch
 from torch import nn
 
 class Good(hotloop.TrainingJob):
@@ -49,6 +50,7 @@ class OutOfMemory(Good):
     def loss(self, model, batch):
         raise torch.OutOfMemoryError("CUDA out of memory")
 """
+)
 WRONG = {
     "jobs.py:Detached": (100, "Detached.loss(model, batch) must return", "help("),
     "broken.py:Good": (100, "broken.py cannot be imported: NameError", "Correct it"),

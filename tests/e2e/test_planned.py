@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from hotloop.machine import GpuWatch
-from tests.e2e.conftest import Desk
+from tests.e2e.conftest import TORCH, Desk
 
 pytestmark = pytest.mark.e2e
 
-SCRIPT = """\
-import sys, torch
+SCRIPT = (
+    TORCH
+    + """\
 from torch.utils.data import DataLoader, TensorDataset
 
 torch.manual_seed(0)
@@ -31,7 +32,9 @@ for epoch in range(2):
 torch.save(model.state_dict(), "model.pt")
 sys.exit(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
 """
+)
 
+DIGEST = hashlib.sha256(SCRIPT.encode()).hexdigest()[:16]
 WORKERS = {"lever": "loader_workers", "setting": {"workers": 2}}
 TF32 = {"lever": "tf32", "setting": {}}
 
@@ -48,6 +51,7 @@ def plan(desk: Desk, *levers: dict[str, Any], **made_for: str) -> None:
 
 
 def test_trains_the_same_and_ends_the_same(planned: Desk) -> None:
+    plan(planned, WORKERS, script=DIGEST)
     plain = planned.python("train.py", "7")
     weights = (planned.project / "model.pt").read_bytes()
     ended = planned.hotloop("run", "--plan", "hotloop.json", "train.py", "7")
@@ -91,9 +95,7 @@ class TestWithoutEffect:
 
 
 def test_a_plan_for_another_script_is_refused_unless_told(planned: Desk) -> None:
-    digest = hashlib.sha256(SCRIPT.encode()).hexdigest()[:16]
-    plan(planned, WORKERS, script=digest)
-    assert planned.hotloop("run", "--plan", "hotloop.json", "train.py").code == 0
+    plan(planned, WORKERS, script=DIGEST)
     planned.write(SCRIPT + "# changed\n")
     refused = planned.hotloop("run", "--plan", "hotloop.json", "train.py")
     refused.expect(85, "made for another script", "--anyway")

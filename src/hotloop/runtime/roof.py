@@ -161,12 +161,13 @@ def cpu_launch(torch: Any, tell: Tell) -> None:
 def best_of(work: Callable[[], object], seconds: float = CPU_SECONDS) -> float:
     """Seconds of the quickest call, after one that does not count."""
     work()
-    times: list[float] = []
-    while len(times) < 3 or sum(times) < seconds:
+    best, spent, calls = math.inf, 0.0, 0
+    while calls < 3 or spent < seconds:
         start = time.perf_counter()
         work()
-        times.append(time.perf_counter() - start)
-    return min(times)
+        took = time.perf_counter() - start
+        best, spent, calls = min(best, took), spent + took, calls + 1
+    return best
 
 
 def launch(torch: Any, device: str, calls: int = 500) -> float:

@@ -195,7 +195,8 @@ class _Run:
             progress=str(self._progress),
             stack=str(self._stack),
             stop=order.stop,
-            stack_after=max(order.limit_seconds - 1.0, order.limit_seconds / 2),
+            # Counted from when Python has started, which a busy machine may take a second for.
+            stack_after=max(order.limit_seconds - 2.0, order.limit_seconds / 2),
             limit_seconds=order.limit_seconds,
             scratch=str(self._scratch),
             levers=tuple(asdict(lever) for lever in order.plan.levers),
