@@ -86,6 +86,12 @@ class TestPhases:
         assert ms(last(log))[Phase.COPY] == 4
         assert ms(last(log))[Phase.FORWARD] == 6
 
+    def test_taking_the_next_microbatch_belongs_to_its_pass(self) -> None:
+        log = Log().optimizer(1).data(1, 8)
+        log.forward(1).backward(1).wait(4).forward(1).backward(1).optimizer(1)
+        assert ms(last(log))[Phase.FORWARD] == 1 + 4 + 1
+        assert Phase.REST not in ms(last(log))
+
     def test_so_does_the_optimizer_until_it_has_cleared_its_gradients(self) -> None:
         log = Log().optimizer(1).wait(2).zero_grad(1).forward(1).backward(1).optimizer(1)
         assert ms(last(log))[Phase.OPTIMIZER] == 2 + 1 + 1

@@ -63,6 +63,9 @@ _PHASE_OF_GAP_WITHOUT_LOADER = _PHASE_OF_GAP | {
     for after in (Kind.COPY_BEGIN, Kind.FORWARD_BEGIN)
 }
 
+# Between two passes of one step the second is made ready: its part of the batch is taken.
+_PHASE_OF_GAP_INSIDE_A_STEP = {(Kind.BACKWARD_END, Kind.FORWARD_BEGIN): Phase.FORWARD}
+
 
 @dataclass(frozen=True)
 class Step:
@@ -175,6 +178,8 @@ def _owners(events: Events, edges: list[int]) -> list[Phase]:
     evaluating = {index for first, last in paused for index in range(first, last)}
     has_loader = Kind.DATA_END in events.kind
     gaps = _PHASE_OF_GAP if has_loader else _PHASE_OF_GAP_WITHOUT_LOADER
+    if events.kind[edges[0]] == Kind.OPTIMIZER_END:  # else each backward pass ends a step
+        gaps = gaps | _PHASE_OF_GAP_INSIDE_A_STEP
     owners: list[Phase] = []
     calls: list[tuple[int, int]] = []
     for index, (kind, following) in enumerate(zip_longest(events.kind, events.kind[1:])):

@@ -32,6 +32,18 @@ def test_parts_are_views(torch: Any) -> None:
     assert first.data_ptr() == x.data_ptr()
 
 
+@pytest.mark.parametrize("learned", [False, True])
+def test_parts_may_be_changed_in_place(torch: Any, learned: bool) -> None:
+    """As a loss may do that adds learned noise to its inputs."""
+    x, noise = torch.zeros(4, 2), torch.ones(2, requires_grad=True)
+    if learned:
+        x = x.requires_grad_() * 1
+    for part, _ in parts(torch, x, 4, 2):
+        part += noise
+        part.sum().backward(retain_graph=learned)
+    assert noise.grad is not None
+
+
 @pytest.mark.parametrize(
     "put_together",
     [
