@@ -57,3 +57,8 @@ def test_as_json(capsys: Any, here: Path) -> None:
     told = json.loads(capsys.readouterr().out)
     assert told["experiment"]["rows"] == [["a", "1.5×"]]
     assert told["results"] == str(here / "there" / "results" / "quick.json")
+
+
+def test_what_runs_everything_anyway_is_not_exhaustive(capsys: Any) -> None:
+    assert main(["experiment", "quick", "--exhaustive"]) == 80
+    assert "--exhaustive is for best." in capsys.readouterr().err

@@ -36,6 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--runs", type=common.positive, default=3, metavar="N", help="processes a case (default: 3)"
     )
     add("--steps", type=common.positive, metavar="N", help="steps a process (default: enough)")
+    add(
+        "--exhaustive",
+        action="store_true",
+        help="best: run all other settings too, to see how near its choice is",
+    )
     add("--device", choices=("cpu", "cuda"), help="(default: a GPU where there is one)")
     add("--timeout", type=common.duration, default=600.0, metavar="TIME", help="a process, at most")
     add("--python", metavar="PATH", help="the interpreter that has torch (default: the active one)")
@@ -67,6 +72,12 @@ def _experiment(arguments: argparse.Namespace, received: list[int]) -> int:
     if arguments.name not in EXPERIMENTS:
         what = f"There is no experiment {arguments.name}." if arguments.name else "Which one?"
         raise UsageError(what, f"There are: {', '.join(EXPERIMENTS)}.")
+    if arguments.exhaustive and not EXPERIMENTS[arguments.name].searches:
+        which = [name for name, one in EXPERIMENTS.items() if one.searches]
+        raise UsageError(
+            f"{arguments.name} runs all of its cases anyway.",
+            f"--exhaustive is for {', '.join(which)}.",
+        )
     out = Path(arguments.out).absolute()
     try:
         outcome = EXPERIMENTS[arguments.name]().run(_lab(arguments, received, out))
@@ -100,6 +111,7 @@ def _lab(arguments: argparse.Namespace, received: list[int], out: Path) -> Lab:
         arguments.runs,
         arguments.steps,
         arguments.timeout,
+        arguments.exhaustive,
     )
     job = _name(arguments.name, python)
     return Lab(

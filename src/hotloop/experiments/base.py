@@ -140,6 +140,8 @@ class Experiment(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     """One line, as `--list` shows it."""
+    searches: ClassVar[bool] = False
+    """Whether it runs only some of its cases, and can be held against all of them."""
 
     @abstractmethod
     def run(self, lab: Lab) -> Outcome:

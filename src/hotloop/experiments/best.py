@@ -1,18 +1,20 @@
 """The best precision × batch × accumulation for this machine, in few of the trials there could be.
 
-One dimension after the other, each at the best of those before: formats at the smallest batch they
-differ at, batches by doubling while that wins, then passes. What is handed out was run.
+One dimension after the other, each at the best of those before: formats at a middling batch,
+batches by doubling as long as that wins, the second format again if it was close, then passes.
+What is handed out was run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 from hotloop.experiments import words
 from hotloop.experiments.base import Case, Experiment, Figure, Measured, Outcome, Series, lever
+from hotloop.experiments.exhaustive import Check, against_all
 from hotloop.experiments.lab import Lab
 from hotloop.experiments.precision import FORMATS
 
@@ -20,7 +22,10 @@ ON_CPU = {"context": 32, "width": 64, "layers": 2}
 BATCHES = {True: (16, 32, 64, 128, 256, 512, 1024), False: (4, 8, 16, 32, 64)}
 PARTS = (1, 2, 4)
 """Passes to a batch."""
-WORTH = 1.03
+WORTH = 1.005
+"""More than this a larger batch must win, for an even larger one to be tried."""
+CLOSE = 0.9
+"""A second format that is as fast as this may be the first with another batch."""
 SHARE = 0.25
 """Of all trials there could be, at the most."""
 
@@ -38,33 +43,42 @@ Rate = Callable[[Point], float]
 def search(formats: Iterable[str], batches: tuple[int, ...], rate: Rate) -> Point:
     """The fastest of the points that were asked for."""
     middle = batches[len(batches) // 2]
-    form = max(formats, key=lambda form: rate(Point(form, middle, 1)))
-    best = Point(form, middle, 1)
-    for direction in (1, -1):
-        place = batches.index(best.batch) + direction
-        while 0 <= place < len(batches):
-            tried = Point(form, batches[place], 1)
-            if rate(tried) < WORTH * rate(best) and direction > 0:
-                best = max(best, tried, key=rate)
-                break
-            if rate(tried) <= rate(best):
-                break
-            best, place = tried, place + direction
-        if best.batch > middle:
-            break  # larger won: smaller ones need no look
+    ranked = sorted((Point(form, middle, 1) for form in formats), key=rate, reverse=True)
+    best = _climbed(ranked[0], batches, rate)
+    close = [second for second in ranked[1:2] if rate(second) > CLOSE * rate(ranked[0])]
+    rivals = [Point(second.form, best.batch, 1) for second in close]
     passes = Point(best.form, best.batch, PARTS[1])
-    return max(best, passes, key=rate)
+    return max((best, *rivals, passes), key=rate)
+
+
+def _climbed(start: Point, batches: tuple[int, ...], rate: Rate) -> Point:
+    """Larger batches as long as they win; smaller ones only if none did."""
+    best = start
+    for direction in (1, -1):
+        place = batches.index(start.batch) + direction
+        while 0 <= place < len(batches):
+            tried = replace(start, batch=batches[place])
+            won = rate(tried) / rate(best) if rate(best) else 0.0
+            best = max(best, tried, key=rate)
+            if won < WORTH:
+                break
+            place += direction
+        if best != start:
+            break
+    return best
 
 
 class Best(Experiment):
     name = "best"
     summary = "C6: the best precision × accumulation × batch for this machine, in few trials"
+    searches = True
 
     def run(self, lab: Lab) -> Outcome:
         grid = _Grid(lab)
         chosen = search(grid.formats, BATCHES[lab.on_gpu], grid.rate)
         tried, every = len(grid.measured), len(grid.points)
-        measured = sorted(grid.measured.values(), key=lambda one: -(one.rate or 0.0))
+        measured = grid.fastest_first()
+        check = grid.checked(chosen) if lab.asked.exhaustive else None
         return Outcome(
             self.name,
             "The best setting for this machine",
@@ -74,11 +88,18 @@ class Best(Experiment):
             _figure(measured),
             (
                 f"The fastest that was run: {_label(chosen)}.",
-                f"{tried} of {every} settings were run, {tried / every:.0%}.",
+                f"{tried} of {every} settings were run for it, {tried / every:.0%}.",
+                *([check.sentence] if check else []),
                 *words.failures(measured),
             ),
-            tuple(measured),
-            {"best": vars(chosen), "tried": tried, "of": every},
+            tuple(grid.fastest_first()),
+            {
+                "best": vars(chosen),
+                "tried": tried,
+                "of": every,
+                "share": tried / every,
+                "exhaustive": check.told if check else None,
+            },
         )
 
 
@@ -101,6 +122,14 @@ class _Grid:
         if point not in self.measured:
             (self.measured[point],) = self._lab.measure([self._case(point)], runs=1)
         return self.measured[point].rate or 0.0
+
+    def fastest_first(self) -> list[Measured]:
+        return sorted(self.measured.values(), key=lambda one: -(one.rate or 0.0))
+
+    def checked(self, chosen: Point) -> Check:
+        ranked = sorted(self.points, key=self.rate, reverse=True)
+        others = [self._case(point) for point in ranked if point != chosen]
+        return against_all(self._lab, self._case(chosen), others)
 
     def _case(self, point: Point) -> Case:
         workload = "resnet:ResNet18" if self._lab.on_gpu else "gpt:TinyGpt"

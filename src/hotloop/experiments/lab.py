@@ -36,6 +36,8 @@ class Asked:
     runs: int = 3
     steps: int | None = None
     timeout: float = 600.0
+    exhaustive: bool = False
+    """Whether a search is to be held against all that it could have run."""
 
 
 class Lab:
