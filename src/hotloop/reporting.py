@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from hotloop import painting, studies
+from hotloop.collecting import no_collection
 from hotloop.errors import StudyNotWritable, StudyUnreadable
 from hotloop.painting import Drawing
 from hotloop.report.energy_rows import Prices
@@ -25,7 +25,7 @@ def page_of(
     record: Study, folder: Path, prices: Prices | None = None, plan_file: str = "hotloop.json"
 ) -> Page:
     """`folder`: where the study lies, and what its trials printed."""
-    with _contradictions_told(f"The study in {folder}"), _no_collection():
+    with _contradictions_told(f"The study in {folder}"), no_collection():
         return page(record, studies.printed(record, folder), prices, plan_file)
 
 
@@ -44,18 +44,6 @@ def _contradictions_told(what: str) -> Iterator[None]:
         raise StudyUnreadable(
             f"{what} contradicts itself: {why}.", "It may have been edited by hand."
         ) from None
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Python would look through all samples of a large study again and again, for garbage."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def leave(record: Study, folder: Path, plan_file: str = "hotloop.json") -> tuple[Path, Page]:

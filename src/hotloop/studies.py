@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from hotloop import codec, study
+from hotloop.collecting import no_collection
 from hotloop.errors import StudyUnreadable
 from hotloop.study import Study
 from hotloop.trial.trial import State, Trial
@@ -48,7 +49,8 @@ def read(path: Path) -> Study:
     """Raises StudyUnreadable with one sentence, whatever is wrong with the file."""
     data = _bytes(path)
     try:
-        record = codec.decode(data, Study)
+        with no_collection():
+            record = codec.decode(data, Study)
     except ValueError as error:
         raise _unreadable(path, data, error) from None
     if record.version > study.VERSION:
