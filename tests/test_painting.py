@@ -29,9 +29,7 @@ def fake(folder: Path, name: str, does: str, monkeypatch: pytest.MonkeyPatch) ->
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
     real = shutil.which
-    monkeypatch.setattr(
-        shutil, "which", lambda asked: real(asked) if asked == name else None
-    )
+    monkeypatch.setattr(shutil, "which", lambda asked: real(asked) if asked == name else None)
 
 
 @pytest.mark.parametrize("name", PAINTERS)
