@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.experiments.base import Case, Outcome, Run
+from hotloop.experiments.base import Case, Measured, Outcome, Run
 from hotloop.experiments.best import BATCHES, PARTS, SHARE, Point, search
 from hotloop.experiments.registry import EXPERIMENTS
 from hotloop.levers.registry import LEVERS
@@ -44,6 +44,7 @@ def test_what_fails_is_said_and_nothing_is_made_up(name: str, on_gpu: bool) -> N
 
     found = outcome(name, FakeLab(on_gpu, failing, told={"reason": "it fell over"}))
     assert not any("×" in cell for row in found.rows for cell in row)
+    assert not any("fastest" in note for note in found.notes)
     if name != "flops":  # whose jobs are looked into
         assert any("exhausted" in note for note in found.notes)
 
@@ -81,6 +82,35 @@ def test_a_batch_that_is_asked_for_is_used(name: str, on_gpu: bool) -> None:
     lab = FakeLab(on_gpu, batch_size=24)
     outcome(name, lab)
     assert 24 in {case.settings.get("batch_size") for case in lab.cases}
+
+
+@each
+@anywhere
+@pytest.mark.parametrize("survives", [0, 1])
+def test_memory_that_runs_out_at_any_size_is_survived(
+    name: str, on_gpu: bool, survives: int
+) -> None:
+    """In the first round, or only in the second, as at the last step of a long run."""
+
+    class TightLab(FakeLab):
+        def measure(self, cases: Any, runs: int | None = None) -> list[Measured]:
+            return [self._cut(one) for one in super().measure(cases, runs)]
+
+        def _cut(self, one: Measured) -> Measured:
+            if int(one.case.settings.get("batch_size", 8)) <= 8 or not one.runs:
+                return one
+            reason = "The GPU's memory was exhausted after 3 steps."
+            return Measured(one.case, one.runs[:survives], reason)
+
+    lab = TightLab(on_gpu)
+    found = outcome(name, lab)
+    tight = {one.case.label for one in found.measured if not one.ran}
+    for row in found.rows:
+        if row[0] in tight:
+            assert not any("×" in cell for cell in row)
+    assert all(not label or any(label in note for note in found.notes) for label in tight)
+    fastest = [note for note in found.notes if note.startswith("The fastest that was run")]
+    assert not any(f": {label}." in note for label in tight for note in fastest)
 
 
 def test_fusion_says_each_parts_share_and_whether_weights_agree() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 
 from hotloop.errors import StudyNotWritable
+from hotloop.experiments import finishing
 from hotloop.experiments.base import Case, Figure, Measured, Outcome, Run, Series, gain, lever
 from hotloop.experiments.drawing import drawn
 from hotloop.experiments.keeping import keep
@@ -81,24 +81,41 @@ def test_a_training_to_its_end_tells_what_came_of_it(
 ) -> None:
     seen: list[list[str]] = []
 
-    def fake(words: list[str], **more: Any) -> subprocess.CompletedProcess[str]:
+    def fake(words: list[str], *rest: Any) -> str:
         seen.append(words)
         told = next(word.partition("=")[2] for word in words if word.startswith("told="))
         Path(told).write_text(json.dumps({"loss": 0.5}))
-        return subprocess.CompletedProcess(words, 0, "", "")
+        return ""
 
-    monkeypatch.setattr(subprocess, "run", fake)
+    monkeypatch.setattr(finishing, "failure", fake)
     found = lab(tmp_path, FakeLauncher()).trained(CASES[0], compare="first.pt", epochs=2)
     assert found == {"loss": 0.5}
     assert f"compare={tmp_path / 'first.pt'}" in seen[0] and "epochs=2" in seen[0]
 
 
 def test_a_training_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fake(words: list[str], **more: Any) -> subprocess.CompletedProcess[str]:
-        return subprocess.CompletedProcess(words, 1, "", "Traceback\nValueError: no\n")
-
-    monkeypatch.setattr(subprocess, "run", fake)
+    monkeypatch.setattr(finishing, "failure", lambda *all: "ValueError: no")
     assert lab(tmp_path, FakeLauncher()).trained(CASES[0]) == {"reason": "ValueError: no"}
+    monkeypatch.setattr(finishing, "failure", lambda *all: "")
+    assert lab(tmp_path, FakeLauncher()).trained(CASES[0]) == {"reason": "it told nothing"}
+
+
+def test_optimisations_act_from_the_first_call_on(tmp_path: Path) -> None:
+    """Otherwise a first step as it is would be the peak of each."""
+    launcher = FakeLauncher()
+    cases = [CASES[0], Case("a", "mlp:MicrobatchMlp", {}, (lever("bf16"),))]
+    lab(tmp_path, launcher, runs=1).measure(cases)
+    assert [order.plan.at_once for order in launcher.orders] == [False, True]
+
+
+def test_what_is_large_goes_and_what_was_said_stays(tmp_path: Path) -> None:
+    for name in ("unfused.pt", "cache/inductor/kernel.so", "trial-1/output.log"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    lab(tmp_path, FakeLauncher()).close()
+    left = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()]
+    assert left == ["trial-1/output.log"]
 
 
 class TestGain:

@@ -65,6 +65,7 @@ def _list() -> int:
 def _experiment(arguments: argparse.Namespace, received: list[int]) -> int:
     from pathlib import Path
 
+    from hotloop.cli import signals
     from hotloop.errors import UsageError
     from hotloop.experiments.keeping import keep
     from hotloop.experiments.registry import EXPERIMENTS
@@ -79,14 +80,17 @@ def _experiment(arguments: argparse.Namespace, received: list[int]) -> int:
             f"--exhaustive is for {', '.join(which)}.",
         )
     out = Path(arguments.out).absolute()
+    lab = _lab(arguments, received, out)
     try:
-        outcome = EXPERIMENTS[arguments.name]().run(_lab(arguments, received, out))
+        outcome = EXPERIMENTS[arguments.name]().run(lab)
+        signals.heed(received)
     except KeyboardInterrupt:
+        lab.discard()
         if not received:
             raise
         return common.interrupted(received)
-    if received:
-        return common.interrupted(received)
+    finally:
+        lab.close()
     return _show(arguments, outcome, *keep(outcome, out))
 
 
@@ -123,7 +127,8 @@ def _lab(arguments: argparse.Namespace, received: list[int], out: Path) -> Lab:
         ProcessLauncher(),
         signals.heeded(received, lambda glimpse: None),
         lambda: roofs.of(python, watch=lambda: signals.heed(received)),
-        lambda text: _say(text),
+        _say,
+        lambda: signals.heed(received),
     )
 
 

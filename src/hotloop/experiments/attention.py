@@ -38,7 +38,7 @@ class Attention(Experiment):
             ("tokens", "written out", "fused", "gain", "memory", "fused"),
             tuple(_row(n, *pair) for n, pair in zip(lengths, pairs, strict=True)),
             _figure(lengths, pairs),
-            words.failures(measured) or (_verdict(lengths, pairs),),
+            (*words.failures(measured), *_verdict(lengths, pairs)),
             tuple(measured),
         )
 
@@ -54,10 +54,14 @@ def _row(length: int, written: Measured, fused: Measured) -> tuple[str, ...]:
     )
 
 
-def _verdict(lengths: tuple[int, ...], pairs: list[tuple[Measured, Measured]]) -> str:
+def _verdict(lengths: tuple[int, ...], pairs: list[tuple[Measured, Measured]]) -> tuple[str, ...]:
+    """Of the lengths at which both came to their end, if there is any."""
     gains = [(length, gain(*pair)) for length, pair in zip(lengths, pairs, strict=True)]
     length, most = max(gains, key=lambda one: one[1].ratio if one[1] else 0.0)
-    return f"At {length} tokens the fused kernel makes the whole step {words.ratio(most)} as fast."
+    if most is None:
+        return ()
+    told = f"At {length} tokens the fused kernel makes the whole step {words.ratio(most)} as fast."
+    return (told,)
 
 
 def _figure(lengths: tuple[int, ...], pairs: list[tuple[Measured, Measured]]) -> Figure:

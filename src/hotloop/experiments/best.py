@@ -78,6 +78,7 @@ class Best(Experiment):
         chosen = search(grid.formats, BATCHES[lab.on_gpu], grid.rate)
         tried, every = len(grid.measured), len(grid.points)
         measured = grid.fastest_first()
+        ran = grid.rate(chosen) > 0
         check = grid.checked(chosen) if lab.asked.exhaustive else None
         return Outcome(
             self.name,
@@ -87,14 +88,16 @@ class Best(Experiment):
             tuple(_row(one) for one in measured),
             _figure(measured),
             (
-                f"The fastest that was run: {_label(chosen)}.",
+                f"The fastest that was run: {_label(chosen)}."
+                if ran
+                else "Not one came to its end.",
                 f"{tried} of {every} settings were run for it, {tried / every:.0%}.",
                 *([check.sentence] if check else []),
                 *words.failures(measured),
             ),
             tuple(grid.fastest_first()),
             {
-                "best": vars(chosen),
+                "best": vars(chosen) if ran else None,
                 "tried": tried,
                 "of": every,
                 "share": tried / every,

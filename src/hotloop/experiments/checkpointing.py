@@ -44,7 +44,7 @@ class Checkpointing(Experiment):
             ("", "a step", "time a sample", "memory", "of it for activations"),
             tuple(rows),
             _figure([kept, again, *tried]),
-            _notes(kept, again, small, small_again, fits),
+            (*_notes(kept, again, small, small_again, fits), *words.failures(tried)),
             (kept, again, small, small_again, *tried),
         )
 

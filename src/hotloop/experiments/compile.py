@@ -43,7 +43,7 @@ class Compile(Experiment):
             ("mode", "a step", "gain", "once", "pays after"),
             tuple(_row(measured[0], one) for one in measured),
             _figure(measured),
-            words.failures(measured) or (_verdict(measured),),
+            (*words.failures(measured), *_verdict(measured)),
             tuple(measured),
         )
 
@@ -64,11 +64,14 @@ def _row(first: Measured, one: Measured) -> tuple[str, ...]:
     return one.case.label, words.seconds(one.step), ratio, words.seconds(one.once), pays
 
 
-def _verdict(measured: list[Measured]) -> str:
+def _verdict(measured: list[Measured]) -> tuple[str, ...]:
+    """Of what came to its end, if it is more than one."""
     best = min(measured, key=lambda one: one.step or math.inf)
+    if not measured[0].ran or sum(one.ran for one in measured) < 2:
+        return ()
     if best is measured[0]:
-        return "Compiling does not make this job faster here."
-    return f"The fastest is {best.case.label}."
+        return ("Compiling does not make this job faster here.",)
+    return (f"The fastest is {best.case.label}.",)
 
 
 def _figure(measured: list[Measured]) -> Figure:

@@ -48,7 +48,12 @@ class Fusion(Experiment):
             _figure(measured),
             _notes(measured),
             tuple(measured),
-            {"weights": apart, "tolerance": TOLERANCE, "epochs": EPOCHS},
+            {
+                "weights": apart,
+                "tolerance": {case.label: TOLERANCE[form] for case, form in cases},
+                "epochs": EPOCHS,
+                "gains": _gains(measured),
+            },
         )
 
 
@@ -76,9 +81,8 @@ def _cases(lab: Lab) -> list[tuple[Case, str]]:
 def _rows(
     measured: list[Measured], formats: list[str], apart: dict[str, dict[str, Any]]
 ) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [
-        (measured[0].case.label, words.seconds(measured[0].step), *"    ")
-    ]
+    first = measured[0].case.label, words.seconds(measured[0].step), "", "", "", ""
+    rows: list[tuple[str, ...]] = [first]
     for place, one in enumerate(measured[1:], start=1):
         told = apart[one.case.label]
         row = (
@@ -99,13 +103,17 @@ def _agreement(told: dict[str, Any], tolerance: float) -> str:
     return "yes" if told["mean_difference"] < tolerance else "no"
 
 
+def _gains(measured: list[Measured]) -> dict[str, float]:
+    """Over one by one, of all that ran."""
+    return {one.case.label: found.ratio for one in measured if (found := gain(measured[0], one))}
+
+
 def _figure(measured: list[Measured]) -> Figure:
-    gains = [(one.case.label, gain(measured[0], one)) for one in measured]
-    points = tuple((label, found.ratio) for label, found in gains if found)
+    points = tuple(_gains(measured).items())
     return Figure("bars", "Times as fast as one by one", "×", (Series("gain", points),))
 
 
 def _notes(measured: list[Measured]) -> tuple[str, ...]:
-    best = max((g.ratio for one in measured if (g := gain(measured[0], one))), default=None)
+    best = max(_gains(measured).values(), default=None)
     found = f"At best {best:.1f}× as fast as one by one." if best else "Nothing could be compared."
     return (found, *words.failures(measured))

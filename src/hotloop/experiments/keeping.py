@@ -14,11 +14,14 @@ def keep(outcome: Outcome, folder: Path) -> tuple[Path, Path]:
     """The JSON has every process of every case, not only what the table says."""
     results = folder / "results" / f"{outcome.name}.json"
     picture = folder / "figures" / f"{outcome.name}.svg"
+    figure = drawn(outcome.figure)
     try:
         for path in (results, picture):
             path.parent.mkdir(parents=True, exist_ok=True)
         codec.write(results, outcome)
-        picture.write_text(drawn(outcome.figure), encoding="utf-8")
+        partial = picture.with_name(picture.name + ".partial")
+        partial.write_text(figure, encoding="utf-8")
+        partial.replace(picture)
     except OSError as error:
         raise StudyNotWritable(
             f"{folder} cannot be written: {error.strerror}.", "Name another folder with --out."

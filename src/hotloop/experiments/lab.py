@@ -3,8 +3,9 @@ that slows down slows all of them."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-import subprocess
+import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hotloop import codec, planned
+from hotloop.experiments import finishing
 from hotloop.experiments.base import Case, Measured, Run
 from hotloop.figures import figures
 from hotloop.job import ScriptJob
@@ -52,8 +54,10 @@ class Lab:
         watcher: Watcher,
         roof: Callable[[], Roof | None] = lambda: None,
         say: Callable[[str], None] = lambda text: None,
+        heed: Callable[[], None] = lambda: None,
     ) -> None:
-        """`device`: "cpu" or "cuda". `where`: in words. `folder`: for what the trials leave."""
+        """`device`: "cpu" or "cuda". `where`: in words. `folder`: for what the trials leave.
+        `heed`: called many times a second, and raises where the user wants to stop."""
         self.asked = asked
         self.on_gpu = device != "cpu"
         self.where = where
@@ -64,6 +68,7 @@ class Lab:
         self._watcher = watcher
         self._roof = roof
         self._say = say
+        self._heed = heed
         self._trials = 0
         self._stop = StopRule(steps=asked.steps, min_steps=20, min_seconds=2.0, max_seconds=20.0)
 
@@ -99,16 +104,10 @@ class Lab:
                 if name in ("weights_out", "compare")
             }
             job = self._job(case, {**settings, **files, "told": str(told)})
-            done = subprocess.run(
-                job.argv(),
-                env=_environment(case),
-                cwd=job.cwd,
-                capture_output=True,
-                text=True,
-                timeout=self.asked.timeout,
-            )
-            if done.returncode or not told.is_file():
-                return {"reason": (done.stderr.strip().splitlines() or ["it ended early"])[-1]}
+            environment, limit = _environment(case), self.asked.timeout
+            reason = finishing.failure(job.argv(), environment, job.cwd, limit, self._heed)
+            if reason or not told.is_file():
+                return {"reason": reason or "it told nothing"}
             return codec.decode(told.read_bytes(), dict[str, Any])
 
     def profiled(self, case: Case) -> Study:
@@ -116,19 +115,32 @@ class Lab:
         self._say(f"{case.label}, looked into")
         job, limit = self._job(case, {}), self.asked.timeout
         folder = self._next_folder()
-        plan = Plan(case.levers)
+        plan = _plan(case)
         args = (limit, folder, self._launcher, self._watcher)
         record = profile(job, plan, self._stop, *args)
         if record.trials[0].state is not State.COMPLETE:
             return record
         return diagnosed(look(record, job, *args), self._roof, folder)
 
+    def close(self) -> None:
+        """Leaves what each process said. Weights and compiled code are large, and have served."""
+        shutil.rmtree(self._folder / "cache", ignore_errors=True)
+        for weights in self._folder.glob("*.pt"):
+            weights.unlink(missing_ok=True)
+
+    def discard(self) -> None:
+        """Leaves nothing at all: of an experiment that was stopped there is nothing to be told."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        for parent in list(self._folder.parents)[:2]:
+            with contextlib.suppress(OSError):
+                parent.rmdir()  # unless there is something else in it
+
     def _trial(self, case: Case) -> Trial:
         folder = self._next_folder()
         order = Order(
             number=self._trials,
             job=self._job(case, {}),
-            plan=Plan(case.levers),
+            plan=_plan(case),
             stop=self._stop,
             limit_seconds=self.asked.timeout,
             folder=folder,
@@ -148,8 +160,13 @@ class Lab:
         return ScriptJob(f"{PACKAGE}.{module}", True, words, self._python, os.getcwd(), entry)
 
 
+def _plan(case: Case) -> Plan:
+    """At once: a first step as it is would be the peak of a case that takes less memory."""
+    return Plan(case.levers, at_once=bool(case.levers))
+
+
 def _environment(case: Case) -> dict[str, str]:
-    return planned.environment(Plan(case.levers), False) if case.levers else users_environment()
+    return planned.environment(_plan(case), False) if case.levers else users_environment()
 
 
 def _read(trial: Trial) -> tuple[Run | None, str]:

@@ -67,6 +67,7 @@ class Ladder(Experiment):
             _figure(climbed[0], everything),
             _notes(everything, climbed[0], top),
             tuple(everything),
+            _told(everything, climbed[0], top),
         )
 
 
@@ -107,6 +108,17 @@ def _notes(measured: list[Measured], first: Measured, top: Measured) -> tuple[st
     if strict and (found := gain(strict, top)):
         notes.append(f"From strict float32, with the batch kept: {words.ratio(found)}.")
     return tuple(notes)
+
+
+def _told(measured: list[Measured], first: Measured, top: Measured) -> dict[str, Any]:
+    free = max(measured, key=lambda one: one.rate or 0.0)
+    strict = next((one for one in measured if one.case.label == "strict float32"), None)
+    pairs = {"kept": (first, top), "free": (first, free)}
+    if strict:
+        pairs |= {"kept_from_strict": (strict, top), "free_from_strict": (strict, free)}
+    gains = {name: gain(*pair) for name, pair in pairs.items()}
+    ratios: dict[str, Any] = {name: won.ratio if won else None for name, won in gains.items()}
+    return {**ratios, "top": top.case.label, "largest": free.case.label}
 
 
 def _figure(first: Measured, measured: list[Measured]) -> Figure:

@@ -93,4 +93,7 @@ def _figure(measured: list[Measured]) -> Figure:
 
 def _notes(measured: list[Measured]) -> tuple[str, ...]:
     best = max(measured, key=lambda one: one.rate or 0.0)
-    return (f"The fastest that was run: {best.case.label}.", *words.failures(measured))
+    found = (
+        f"The fastest that was run: {best.case.label}." if best.ran else "Not one came to its end."
+    )
+    return (found, *words.failures(measured))

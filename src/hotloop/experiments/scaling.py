@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from hotloop.experiments import words
@@ -9,6 +10,7 @@ from hotloop.experiments.base import (
     Case,
     Experiment,
     Figure,
+    Gain,
     Measured,
     Outcome,
     Series,
@@ -44,16 +46,19 @@ FORMS: dict[bool, dict[str, Form]] = {
 class Scaling(Experiment):
     name = "scaling"
     summary = "C2: a 3D UNet over volume × batch × format: volumes a second and memory"
+    volumes: tuple[int, ...] = ()
+    """Edges, other than its own."""
 
     def run(self, lab: Lab) -> Outcome:
         batches = (lab.asked.batch_size,) if lab.asked.batch_size else BATCHES[lab.on_gpu]
         cases = [
             _case(lab.on_gpu, volume, batch, name)
-            for volume in VOLUMES[lab.on_gpu]
+            for volume in self.volumes or VOLUMES[lab.on_gpu]
             for batch in batches
             for name in FORMS[lab.on_gpu]
         ]
         measured = lab.measure(cases, runs=1 if len(cases) > 12 else None)
+        gains = _gains(measured)
         return Outcome(
             self.name,
             "Volume, batch and format",
@@ -61,8 +66,9 @@ class Scaling(Experiment):
             ("volume", "batch", "format", "a step", "volumes/s", "memory"),
             tuple(_row(one) for one in measured),
             _figure(measured),
-            (*words.failures(measured), *_gains(measured)),
+            (*words.failures(measured), *(one.sentence for one in gains)),
             tuple(measured),
+            {"gains": [one.told for one in gains]},
         )
 
 
@@ -85,23 +91,49 @@ def _row(one: Measured) -> tuple[str, ...]:
     )
 
 
-def _gains(measured: list[Measured]) -> list[str]:
-    """For each volume: the best of all, against the defaults and strict float32 with one volume."""
-    notes = []
+@dataclass(frozen=True)
+class _Won:
+    """The best at a volume, against where one would begin: a single volume, or the least batch."""
+
+    start: Measured
+    best: Measured
+    found: Gain
+
+    @property
+    def sentence(self) -> str:
+        (before, begun), (_, name) = _named(self.start), _named(self.best)
+        batch = self.best.case.settings["batch_size"]
+        return (
+            f"{self.best.case.settings['volume']}³: {words.ratio(self.found)} from {begun} with a "
+            f"batch of {before}, by {name} with {batch}."
+        )
+
+    @property
+    def told(self) -> dict[str, Any]:
+        return {
+            "volume": self.best.case.settings["volume"],
+            "from": _named(self.start)[1],
+            "by": self.best.case.label,
+            "gain": self.found.ratio,
+        }
+
+
+def _named(one: Measured) -> tuple[int, str]:
+    return int(one.case.settings["batch_size"]), one.case.label.partition(", ")[2]
+
+
+def _gains(measured: list[Measured]) -> list[_Won]:
+    """For each volume: the best of all, against the defaults and against strict float32."""
+    found = []
     for volume in dict.fromkeys(one.case.settings["volume"] for one in measured):
         here = [one for one in measured if one.case.settings["volume"] == volume]
         best = max(here, key=lambda one: one.rate or 0.0)
         for start in ("PyTorch's defaults", "strict float32"):
-            first = next((one for one in here if one.case.label.endswith(start)), None)
-            found = gain(first, best) if first else None
-            if found:
-                label = best.case.label.partition(", ")[2]
-                size = best.case.settings["batch_size"]
-                notes.append(
-                    f"{volume}³: {words.ratio(found)} from {start} with a batch of "
-                    f"{first.case.settings['batch_size'] if first else ''}, by {label} with {size}."
-                )
-    return notes
+            first = next((one for one in here if _named(one)[1] == start), None)
+            won = gain(first, best) if first else None
+            if first and won:
+                found.append(_Won(first, best, won))
+    return found
 
 
 def _figure(measured: list[Measured]) -> Figure:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from hotloop.report import screen
+from hotloop.report import experiment_table, screen
 from hotloop.trial.terminal import harmless
 
 
@@ -23,12 +23,12 @@ def show_experiment(
     screen.line(console)
     screen.flow(console, [Text(harmless(title), "bold"), where], 2)
     screen.line(console)
-    table = [head, *rows]
-    widths = [max(len(harmless(row[at])) for row in table) for at in range(len(head))]
-    for place, row in enumerate(table):
-        cells = [f"{harmless(cell):<{width}}" for cell, width in zip(row, widths, strict=True)]
-        shown = screen.cut(console, f"  {'  '.join(cells)}".rstrip(), 0)
-        screen.line(console, Text(shown, "" if place else screen.SOFT))
+    cells = [[harmless(cell) for cell in row] for row in rows]
+    table = experiment_table.lines(head, cells, console.width - 2)
+    titles = len(table) - len(rows)
+    for place, text in enumerate(table):
+        shown = screen.cut(console, f"  {text}", 0)
+        screen.line(console, Text(shown, screen.SOFT if place < titles else ""))
     screen.line(console)
     for note in notes:
         screen.prose(console, note, 2)

@@ -57,12 +57,18 @@ class Workload(TrainingJob):
             Path(self.told).write_text(json.dumps(found), encoding="utf-8")
 
 
+AHEAD = 2
+"""Batches that are made ready before the GPU has come to them. A loop without any such bound queues
+work for seconds, and what it then times is the queueing."""
+
+
 class Repeated(torch.utils.data.Dataset[Any]):  # type: ignore[misc]
     """A few samples over and over: an epoch of any length from data of any size."""
 
     def __init__(self, columns: tuple[Any, ...], length: int) -> None:
         self.columns = columns
         self._length = length
+        self._copies: list[Any] = []
 
     def __len__(self) -> int:
         return self._length
@@ -73,11 +79,23 @@ class Repeated(torch.utils.data.Dataset[Any]):  # type: ignore[misc]
     def __getitems__(self, indices: Any) -> Any:
         """A batch at once, by one indexing a column."""
         chosen = torch.as_tensor(indices) % len(self.columns[0])
-        return tuple(column[chosen.to(column.device)] for column in self.columns)
+        if self.columns[0].is_cuda:
+            chosen = self._on_the_gpu(chosen)
+        return tuple(column[chosen] for column in self.columns)
 
     def collate(self, batch: Any) -> Any:
         """It is put together already."""
         return batch
+
+    def _on_the_gpu(self, chosen: Any) -> Any:
+        """From pinned memory: any other copy would wait for all that is queued before it."""
+        if len(self._copies) >= AHEAD:
+            self._copies.pop(0).synchronize()
+        there = chosen.pin_memory().to(self.columns[0].device, non_blocking=True)
+        copied = torch.cuda.Event()
+        copied.record()
+        self._copies.append(copied)
+        return there
 
 
 class Encoded(torch.utils.data.Dataset[Any]):  # type: ignore[misc]
