@@ -17,17 +17,22 @@ HEAD = ("", "a step", "over the row before")
 ROWS = [("one by one", "143.7 ms", ""), ("fused", "20.3 ms", "7.08× [6.91, 7.30]")]
 
 
-def test_a_title_is_no_wider_than_what_stands_below_it() -> None:
-    assert lines(HEAD, ROWS, 80) == [
-        "                      over the row",
-        "            a step    before",
+def test_where_there_is_room_nothing_is_changed() -> None:
+    assert lines(HEAD, ROWS, 41) == [
+        "            a step    over the row before",
         "one by one  143.7 ms",
         "fused       20.3 ms   7.08× [6.91, 7.30]",
     ]
 
 
-def test_spreads_go_first_and_then_the_end_of_labels() -> None:
-    assert lines(HEAD, ROWS, 30)[-1] == "fused       20.3 ms   7.08×"
+def test_titles_are_broken_first_then_spreads_go_and_then_the_end_of_labels() -> None:
+    assert lines(HEAD, ROWS, 40) == [
+        "                      over the row",
+        "            a step    before",
+        "one by one  143.7 ms",
+        "fused       20.3 ms   7.08× [6.91, 7.30]",
+    ]
+    assert lines(HEAD, ROWS, 39)[-1] == "fused       20.3 ms   7.08×"
     narrow = lines(HEAD, ROWS, 26)
     assert narrow[-2:] == ["one by …  143.7 ms", "fused     20.3 ms   7.08×"]
 

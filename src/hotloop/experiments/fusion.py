@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hotloop.experiments import words
@@ -16,7 +17,6 @@ from hotloop.experiments.base import (
     lever,
 )
 from hotloop.experiments.lab import Lab
-from hotloop.levers.registry import LEVERS
 
 WORKLOAD = "mlp:MicrobatchMlp"
 PASSES = 64
@@ -32,66 +32,83 @@ class Fusion(Experiment):
     summary = "A1: 64 microbatches fused into one pass, in 16 bits, as one CUDA graph"
 
     def run(self, lab: Lab) -> Outcome:
-        cases = _cases(lab)
-        measured = lab.measure([case for case, _ in cases])
-        lab.trained(cases[0][0], weights_out="unfused.pt", epochs=EPOCHS)
+        parts = _parts(lab)
+        measured = lab.measure([part.case for part in parts])
+        lab.trained(parts[0].case, weights_out="unfused.pt", epochs=EPOCHS)
         apart = {
-            case.label: lab.trained(case, compare="unfused.pt", epochs=EPOCHS)
-            for case, _ in cases[1:]
+            part.case.label: lab.trained(part.case, compare="unfused.pt", epochs=EPOCHS)
+            for part in parts[1:]
         }
         return Outcome(
             self.name,
             "Fusing microbatches",
             lab.where,
-            ("", "a step", "gain", "over the row before", "weights apart", "agree"),
-            tuple(_rows(measured, [form for _, form in cases], apart)),
+            ("", "a step", "gain", "own gain", "weights apart", "agree"),
+            tuple(_rows(measured, parts, apart)),
             _figure(measured),
             _notes(measured),
             tuple(measured),
             {
                 "weights": apart,
-                "tolerance": {case.label: TOLERANCE[form] for case, form in cases},
+                "tolerance": {part.case.label: TOLERANCE[part.form] for part in parts},
                 "epochs": EPOCHS,
                 "gains": _gains(measured),
             },
         )
 
 
-def _cases(lab: Lab) -> list[tuple[Case, str]]:
-    """Each with the format that its weights are judged by. What builds on another follows it."""
+@dataclass(frozen=True)
+class _Part:
+    case: Case
+    form: str
+    """The format that its weights are judged by."""
+    over: int = 0
+    """The row that it adds something to."""
+
+
+def _parts(lab: Lab) -> list[_Part]:
     batch = lab.asked.batch_size or 32 * PASSES
     plain: dict[str, Any] = {"batch_size": batch, "microbatch": max(batch // PASSES, 1)}
     plain |= {} if lab.on_gpu else ON_CPU
     half, scaled = {**plain, "half": True}, {**plain, "precision": "float16"}
     fused = (lever("microbatch", size=0),)
-    cases = [
-        (Case("one by one, float32", WORKLOAD, plain), "float32"),
-        (Case("fused, float32", WORKLOAD, plain, fused), "float32"),
-        (Case("fused, pure half", WORKLOAD, half, fused), "half"),
-        (Case("fused, float16 with a scaler", WORKLOAD, scaled, fused), "float16"),
+    parts = [
+        _Part(Case("one by one, float32", WORKLOAD, plain), "float32"),
+        _Part(Case("fused, float32", WORKLOAD, plain, fused), "float32"),
+        _Part(Case("fused, pure half", WORKLOAD, half, fused), "half", 1),
+        _Part(Case("fused, float16 with a scaler", WORKLOAD, scaled, fused), "float16", 1),
     ]
-    if lab.on_gpu and "step_graph" in LEVERS:
-        graph = (*fused, lever("step_graph"))
-        cases[3:3] = [(Case("fused, pure half, one graph", WORKLOAD, half, graph), "half")]
-        cases[2:2] = [(Case("fused, float32, one graph", WORKLOAD, plain, graph), "float32")]
-        cases.append((Case("the same as one graph", WORKLOAD, scaled, graph), "float16"))
-    return [pair for pair in cases if lab.asked.precision in (None, "float32", pair[1])]
+    parts = [one for one in parts if _is_wanted(one, lab.asked.precision)]
+    return parts + (_graphs(parts) if lab.on_gpu else [])
+
+
+def _is_wanted(part: _Part, precision: str | None) -> bool:
+    return precision in (None, "float32") or part.form in ("float32", precision)
+
+
+def _graphs(parts: list[_Part]) -> list[_Part]:
+    """What is fused, once more, as one CUDA graph."""
+    return [
+        _Part(replace(part.case, label=f"{part.case.label}, graph",
+                      levers=(*part.case.levers, lever("step_graph"))), part.form, place)
+        for place, part in enumerate(parts) if place
+    ]  # fmt: skip
 
 
 def _rows(
-    measured: list[Measured], formats: list[str], apart: dict[str, dict[str, Any]]
+    measured: list[Measured], parts: list[_Part], apart: dict[str, dict[str, Any]]
 ) -> list[tuple[str, ...]]:
     first = measured[0].case.label, words.seconds(measured[0].step), "", "", "", ""
     rows: list[tuple[str, ...]] = [first]
-    for place, one in enumerate(measured[1:], start=1):
+    for one, part in zip(measured[1:], parts[1:], strict=True):
         told = apart[one.case.label]
         row = (
             one.case.label,
             words.seconds(one.step),
             words.ratio(gain(measured[0], one)),
-            words.ratio(gain(measured[place - 1], one)),
+            words.ratio(gain(measured[part.over], one)),
             words.number(told.get("mean_difference"), 2),
-            _agreement(told, TOLERANCE[formats[place]]),
+            _agreement(told, TOLERANCE[part.form]),
         )
         rows.append(row)
     return rows

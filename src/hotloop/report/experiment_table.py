@@ -13,29 +13,35 @@ Row = Sequence[str]
 
 
 def lines(head: Row, rows: Sequence[Row], width: int) -> list[str]:
-    """The head first, over several lines where it is wider than what stands below it. Where it is
-    still too wide, spreads go, the last column's first; and then labels are shortened."""
+    """The head first. What is too wide has its titles over several lines, then loses spreads, the
+    last column's first, and then the ends of its labels."""
+    titles, cells = [[name] for name in head], [list(row) for row in rows]
     for plain in range(len(head), -1, -1):
-        cells = [[_plain(cell) if at >= plain else cell for at, cell in enumerate(r)] for r in rows]
-        columns = [_words(name, cells, at) for at, name in enumerate(head)]
-        widths = [_width(column, cells, at) for at, column in enumerate(columns)]
-        over = sum(widths) + len(GAP) * (len(head) - 1) - width
-        if over <= 0:
+        if _over(titles, cells, width) <= 0:
             break
+        cells = [[_plain(c) if at >= plain else c for at, c in enumerate(r)] for r in rows]
+        titles = [_broken(name, cells, at) for at, name in enumerate(head)]
+    over = _over(titles, cells, width)
     if over > 0:
-        widths[0] = max(widths[0] - over, 8)
-        cells = [[_shortened(row[0], widths[0]), *row[1:]] for row in cells]
-    depth = max(map(len, columns))
-    titles = [[""] * (depth - len(column)) + column for column in columns]
-    table = [[title[at] for title in titles] for at in range(depth)] + cells
+        room = max(_width(titles, cells, 0) - over, 8)
+        cells = [[_shortened(row[0], room), *row[1:]] for row in cells]
+    widths = [_width(titles, cells, at) for at in range(len(head))]
+    depth = max(map(len, titles))
+    above = [[""] * (depth - len(title)) + title for title in titles]
+    table = [[title[at] for title in above] for at in range(depth)] + cells
     return [_line(row, widths) for row in table]
+
+
+def _over(titles: Sequence[list[str]], rows: Sequence[Row], width: int) -> int:
+    columns = [_width(titles, rows, at) for at in range(len(titles))]
+    return sum(columns) + len(GAP) * (len(columns) - 1) - width
 
 
 def _plain(cell: str) -> str:
     return SPREAD.sub("", cell)
 
 
-def _words(name: str, rows: Sequence[Row], at: int) -> list[str]:
+def _broken(name: str, rows: Sequence[Row], at: int) -> list[str]:
     """A title in lines no longer than what is below it, as far as its words allow."""
     room = max((len(row[at]) for row in rows), default=0)
     broken: list[str] = []
@@ -44,11 +50,11 @@ def _words(name: str, rows: Sequence[Row], at: int) -> list[str]:
             broken[-1] += f" {word}"
         else:
             broken.append(word)
-    return broken
+    return broken or [""]
 
 
-def _width(title: list[str], rows: Sequence[Row], at: int) -> int:
-    return max((len(text) for text in (*title, *(row[at] for row in rows))), default=0)
+def _width(titles: Sequence[list[str]], rows: Sequence[Row], at: int) -> int:
+    return max((len(text) for text in (*titles[at], *(row[at] for row in rows))), default=0)
 
 
 def _shortened(text: str, width: int) -> str:
