@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,16 @@ def test_a_figure_stands_by_itself(kind: str) -> None:
     assert text.startswith("<svg ") and 'xmlns="http://www.w3.org/2000/svg"' in text
     assert "A &lt;b&gt;title" in text and "<b>" not in text
     assert text.count("<rect") >= 3 if kind == "bars" else text.count("<circle") == 2
+
+
+def test_every_bar_has_a_line_of_its_own() -> None:
+    """So that many long names can be read: none is cut, and none lies on another."""
+    names = [f"float16 with a scaler, batch {size} in 4 passes" for size in range(40)]
+    points = tuple((name, 1.0 + at) for at, name in enumerate(names))
+    text = drawn(Figure("bars", "Many", "1/s", (Series("a", points), Series("b", points[:3]))))
+    assert all(f">{name}</text>" in text for name in names)
+    heights = re.findall(r'<rect x="[\d.]+" y="([\d.]+)" width="[\d.]+" height="14"', text)
+    assert len(heights) == len(set(heights)) == 43
 
 
 def test_a_figure_of_nothing_can_be_drawn() -> None:

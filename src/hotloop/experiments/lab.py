@@ -83,12 +83,16 @@ class Lab:
                 if reasons[place]:
                     continue
                 self._say(f"{cases[place].label}, round {number + 1} of {rounds}")
-                run, reasons[place] = _read(self._trial(cases[place]))
+                run, reasons[place] = self.once(cases[place])
                 found[place] += [run] if run else []
         return [
             Measured(case, tuple(each), reason)
             for case, each, reason in zip(cases, found, reasons, strict=True)
         ]
+
+    def once(self, case: Case) -> tuple[Run | None, str]:
+        """One process of a case; or None, and why."""
+        return _read(self._trial(case))
 
     def trained(self, case: Case, **settings: Any) -> dict[str, Any]:
         """A training to its end, which nobody times: what the workload tells of it.
