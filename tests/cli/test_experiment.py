@@ -62,3 +62,9 @@ def test_as_json(capsys: Any, here: Path) -> None:
 def test_what_runs_everything_anyway_is_not_exhaustive(capsys: Any) -> None:
     assert main(["experiment", "quick", "--exhaustive"]) == 80
     assert "--exhaustive is for best." in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_made(capsys: Any, here: Path) -> None:
+    (here / "there").touch()
+    assert main(["experiment", "quick", "--out", "there", "--device", "cpu"]) == 94
+    assert "Name another folder with --out." in capsys.readouterr().err

@@ -100,7 +100,6 @@ def _lab(arguments: argparse.Namespace, received: list[int], out: Path) -> Lab:
     from hotloop import installed, interpreter, machine, roofs
     from hotloop.cli import signals
     from hotloop.experiments.lab import Asked, Lab
-    from hotloop.study import new_folder
     from hotloop.trial.launch import ProcessLauncher
 
     python = interpreter.find(arguments.python)
@@ -123,13 +122,23 @@ def _lab(arguments: argparse.Namespace, received: list[int], out: Path) -> Lab:
         device,
         where,
         asked,
-        new_folder(out / "trials", job),
+        _folder(out, job),
         ProcessLauncher(),
         signals.heeded(received, lambda glimpse: None),
         lambda: roofs.of(python, watch=lambda: signals.heed(received)),
         _say,
         lambda: signals.heed(received),
     )
+
+
+def _folder(out: Path, job: ScriptJob) -> Path:
+    from hotloop.errors import StudyNotWritable
+    from hotloop.study import new_folder
+
+    try:
+        return new_folder(out / "trials", job)
+    except StudyNotWritable as error:
+        raise StudyNotWritable(error.sentence, "Name another folder with --out.") from None
 
 
 def _name(name: str, python: str) -> ScriptJob:

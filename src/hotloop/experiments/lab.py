@@ -135,9 +135,11 @@ class Lab:
     def discard(self) -> None:
         """Leaves nothing at all: of an experiment that was stopped there is nothing to be told."""
         shutil.rmtree(self._folder, ignore_errors=True)
-        for parent in list(self._folder.parents)[:2]:
-            with contextlib.suppress(OSError):
-                parent.rmdir()  # unless there is something else in it
+        base = self._folder.parent
+        with contextlib.suppress(OSError):
+            if [path.name for path in base.iterdir()] == [".gitignore"]:
+                shutil.rmtree(base)
+            base.parent.rmdir()  # unless there is something else in it
 
     def _trial(self, case: Case) -> Trial:
         folder = self._next_folder()
