@@ -71,7 +71,8 @@ class TestWhichJob:
         monkeypatch.setattr(Importable, "__module__", "__main__")
         with pytest.raises(JobInvalid, match="in this notebook or program itself") as caught:
             hotloop.optimize(Importable)
-        assert '%%writefile jobs.py, and give "jobs.py:Importable"' in caught.value.remedy
+        # As a notebook shows it: what is wrong, and what to do about it.
+        assert '%%writefile jobs.py, and give "jobs.py:Importable"' in str(caught.value)
 
     def test_a_class_inside_a_function(self) -> None:
         class Inner(TrainingJob):

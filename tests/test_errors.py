@@ -34,9 +34,11 @@ def test_the_tree_is_flat() -> None:
     assert all(not kind.__subclasses__() for kind in KINDS)
 
 
-def test_an_error_is_its_sentence() -> None:
+def test_an_error_is_its_sentence_and_what_to_do_about_it() -> None:
     error = errors.TimedOut("It took too long.", "Wait.", detail="at line 3")
-    assert str(error) == error.sentence == "It took too long."
+    assert error.sentence == "It took too long."
+    assert str(error) == "It took too long. Wait."
+    assert str(errors.TimedOut("It took too long.")) == "It took too long."
     assert (error.remedy, error.detail) == ("Wait.", "at line 3")
     with pytest.raises(HotloopError):
         raise error

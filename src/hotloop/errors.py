@@ -50,6 +50,10 @@ class HotloopError(Exception):
         self.detail = detail
         """What the script itself printed about it, such as its traceback."""
 
+    def __str__(self) -> str:
+        """As a program or a notebook shows it, where nobody asks for the remedy."""
+        return f"{self.sentence} {self.remedy}".strip()
+
 
 class BudgetTooSmall(HotloopError):
     exit_code = 79

@@ -44,7 +44,8 @@ class Shown:
         from rich.console import Console
 
         text = io.StringIO()
-        self._show(Console(file=text, width=WIDTH))
+        # In a notebook rich would otherwise show it there, and hand back nothing.
+        self._show(Console(file=text, width=WIDTH, force_jupyter=False))
         return text.getvalue()
 
     def _repr_html_(self) -> str:

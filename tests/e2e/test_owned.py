@@ -82,7 +82,9 @@ def wrong(
 
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong(name: str, wrong: dict[str, Future[Ended]]) -> None:
-    wrong[name].result().expect(*WRONG[name])
+    ended = wrong[name].result()
+    ended.expect(*WRONG[name])
+    assert ended.sentence.count(WRONG[name][2]) == 1  # its remedy is said once
 
 
 @pytest.fixture

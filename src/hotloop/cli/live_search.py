@@ -90,7 +90,8 @@ class LiveSearch:
 
         from hotloop.report.search_console import show_outlook
 
-        console = self._live.console if self._live else Console(stderr=True)
+        # In a notebook rich would show each line as a picture of its own.
+        console = self._live.console if self._live else Console(stderr=True, force_jupyter=False)
         show_outlook(console, self._name, outlook_rows(study, outlook.runs, outlook.seconds))
 
     def began(self, number: int, purpose: str, plan: Plan) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from hotloop.errors import JobInvalid
+from hotloop.errors import HotloopError, JobInvalid
 from hotloop.measurement import GpuTimes, Losses, Measurement, Memory, Software
 from hotloop.runtime import tracebacks
 from hotloop.runtime.deep.deepening import Deepening
@@ -216,6 +216,8 @@ def _with_holdings(torch: Any, watch: Watch, used: Memory) -> Memory:
 
 
 def _message(error: BaseException) -> str:
+    if isinstance(error, HotloopError):
+        return error.sentence
     try:
         return str(error)
     except Exception:  # a script's own exception may fail even at that
