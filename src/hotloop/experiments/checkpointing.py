@@ -41,7 +41,7 @@ class Checkpointing(Experiment):
             self.name,
             "Computing layers again",
             lab.where,
-            ("", "a step", "time a sample", "memory", "of it for activations"),
+            ("", "a step", "time a sample", "memory", "activations"),
             tuple(rows),
             _figure([kept, again, *tried]),
             (*_notes(kept, again, small, small_again, fits), *words.failures(tried)),
