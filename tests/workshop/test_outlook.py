@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import pytest
+
 from hotloop.search.climb import Candidate
+from hotloop.trial.trial import Trial
 from hotloop.workshop.outlook import kept_back, outlook
+from tests import builders
 
 
 def test_without_candidates_the_one_run_was_all() -> None:
@@ -17,11 +21,29 @@ def test_every_setting_is_run_at_the_least() -> None:
     assert found.seconds == (found.runs[0] * 30.0, found.runs[1] * 30.0)
 
 
+def took(seconds: float, once: float = 0.0) -> Trial:
+    """A trial whose steps are steady but for the first."""
+    log = builders.training(first=1000 * once)
+    return builders.trial(seconds=seconds, measurement=builders.measurement(log.events))
+
+
 def test_what_comes_after_the_climb_is_kept_back_but_never_all() -> None:
-    assert kept_back(3600.0, 20, [10.0]) == 200.0
-    assert kept_back(60.0, 20, [10.0]) < 60.0
-    assert kept_back(3600.0, 0, [10.0]) == kept_back(3600.0, 20, []) == 0.0
+    assert kept_back(3600.0, 20, [took(10.0)]) == 200.0
+    assert kept_back(60.0, 20, [took(10.0)]) < 60.0
+    assert kept_back(3600.0, 0, [took(10.0)]) == kept_back(3600.0, 20, []) == 0.0
 
 
 def test_runs_that_take_longer_are_reckoned_with() -> None:
-    assert kept_back(3600.0, 20, [10.0, 30.0]) == 400.0
+    assert kept_back(3600.0, 20, [took(10.0), took(30.0)]) == 400.0
+
+
+def test_what_is_compiled_once_is_not_compiled_again() -> None:
+    compiling = [took(10.0), took(50.0, once=40.0)]
+    assert kept_back(3600.0, 20, compiling) == pytest.approx(200.0)
+    # Of a first run nobody knows what would come again.
+    assert kept_back(3600.0, 20, [took(50.0, once=40.0)]) == 1000.0
+
+
+def test_a_trial_without_a_measurement_is_reckoned_with_whole() -> None:
+    crashed = builders.trial(seconds=30.0, measurement=None)
+    assert kept_back(3600.0, 20, [took(10.0), crashed]) == 400.0

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hotloop.figures import figures
 from hotloop.search.climb import Candidate
+from hotloop.trial.trial import Trial
 from hotloop.workshop.watching import Outlook
 
 TO_PROVE, TO_EXAMINE, TO_EXAMINE_AGAIN, TO_SOAK = 10, 7, 2, 3
@@ -34,10 +36,20 @@ AFTER_THE_PROOF = TO_EXAMINE_AGAIN + TO_SOAK
 """Runs for which time is kept back, so that what was found can be shown."""
 
 
-def kept_back(budget: float, runs: int, taken: Sequence[float]) -> float:
+def kept_back(budget: float, runs: int, trials: Sequence[Trial]) -> float:
     """Of the budget, for so many more runs; but what comes before them is not to starve.
 
     By what runs took on average so far: those of a plan that compiles take longer than the first.
     """
-    usual = sum(taken) / len(taken) if taken else 0.0
-    return min(runs * usual, MOST_KEPT_BACK * budget)
+    if not runs or not trials:
+        return 0.0
+    # What the job as it is spends before it is steady, such as starting a GPU, comes every time.
+    usual = _once(trials[0])
+    again = sum(trial.seconds - max(0.0, _once(trial) - usual) for trial in trials)
+    return min(runs * again / len(trials), MOST_KEPT_BACK * budget)
+
+
+def _once(trial: Trial) -> float:
+    """Seconds for what a later trial of the plan finds done, such as compiled code."""
+    found = figures(trial.measurement) if trial.measurement else None
+    return found.one_off_seconds if found else 0.0

@@ -217,8 +217,8 @@ class Workshop:
     def _left(self) -> float:
         if self.budget is None:
             return math.inf
-        taken = [trial.seconds for trial in self.record.trials]
-        return self.budget - kept_back(self.budget, self._kept_back, taken) - sum(taken)
+        later = kept_back(self.budget, self._kept_back, self.record.trials)
+        return self.budget - later - self.spent
 
     def _forget_reference(self, exam: Exam) -> None:
         """One that was killed; and whatever was compared with the one that is gone."""

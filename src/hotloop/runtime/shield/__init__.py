@@ -52,7 +52,8 @@ def install(scratch: str, passthrough: Sequence[str], protect: Sequence[str] = (
     Calls(view, changes, guard).install()
     savers.install(view, changes)
     sys.addaudithook(guard)
-    sys.dont_write_bytecode = True  # `import` writes by functions of its own, past all stand-ins
+    if not sys.pycache_prefix:  # `import` writes by functions of its own, past all stand-ins
+        sys.dont_write_bytecode = True
 
 
 def unshielded() -> list[str]:
