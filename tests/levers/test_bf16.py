@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -247,6 +251,36 @@ def test_a_compiled_model_and_loss_under_it(torch: Any, jobs: Any) -> None:
     torch._dynamo.reset()
 
 
+COMPILED = """
+import sys, torch
+from hotloop.levers.autocasting import Autocasting
+from hotloop.seams import Seams
+
+torch.backends.mkldnn.enabled = False
+ours, authors = sys.argv[1:]
+if ours:
+    Autocasting(ours).attach(torch, Seams())
+model = torch.compile(torch.nn.Linear(4, 4))
+with torch.autocast("cpu", dtype=getattr(torch, authors)):
+    made = model(torch.ones(2, 4))
+made.float().sum().backward()
+print(made.dtype)
+"""
+
+
+@pytest.mark.e2e
+def test_compiled_code_of_another_format_is_not_taken(tmp_path: Path) -> None:
+    """By a job whose own autocast has another, in a process that shares what is kept."""
+    kept = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+
+    def made(ours: str, authors: str) -> str:
+        argv = [sys.executable, "-c", COMPILED, ours, authors]
+        return subprocess.check_output(argv, text=True, env=kept).strip()
+
+    assert made("bfloat16", "bfloat16") == "torch.bfloat16"
+    assert made("", "float16") == "torch.float16"
+
+
 def test_without_products_there_is_no_receipt(torch: Any, jobs: Any) -> None:
     model = torch.nn.LayerNorm(4)
     receipt = trained(torch, lambda: jobs.train(model), Bf16())
@@ -279,6 +313,7 @@ def test_a_fake_gpu_without_bf16_is_named() -> None:
     weight = SimpleNamespace(device=SimpleNamespace(type="cuda"), dtype="torch.float32")
     fake_torch = SimpleNamespace(
         bfloat16="torch.bfloat16",
+        compiler=SimpleNamespace(),
         cuda=cuda,
         is_grad_enabled=lambda: True,
         is_autocast_enabled=lambda device: False,

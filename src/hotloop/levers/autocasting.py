@@ -53,6 +53,7 @@ class Autocasting:
 
     def attach(self, torch: Any, seams: Seams) -> None:
         self._torch, self._low_type = torch, getattr(torch, self.format)
+        _keep_compiled_code_apart(torch, self.format)
         seams.autocast.before.append(self._steer)
         seams.autocast.after.append(self._restore)
         seams.model.before.append(self._open)
@@ -148,6 +149,17 @@ class Autocasting:
     def _is_supported(self, device: str) -> bool:
         self.problem = self.problem or self._lacking(self._torch, device)
         return not self.problem
+
+
+def _keep_compiled_code_apart(torch: Any, format: str) -> None:
+    """From what torch has compiled in another process, and in another format.
+
+    Before 2.13 it looks kept code up by whether there is an autocast, not by its format: one in
+    float32, as scripts have it, was handed the code for bfloat16.
+    """
+    config = getattr(torch.compiler, "config", None)
+    if config is not None and hasattr(config, "cache_key_tag"):
+        config.cache_key_tag += f"autocast-{format}"
 
 
 def nodes(outputs: Any) -> Iterator[Any]:
