@@ -30,7 +30,7 @@ def tower():
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=20_000)
-    parser.add_argument("--memory", type=float, default=7.0, help="GiB that the job may use")
+    parser.add_argument("--memory", type=float, default=5.9, help="GiB that the job may use")
     parser.add_argument("--fixed", action="store_true")
     args = parser.parse_args()
     if not torch.cuda.is_available():

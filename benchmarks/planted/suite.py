@@ -80,7 +80,7 @@ SUITE = (
     _gpu("item_by_item", "synchronisation"),
     _gpu("printed_tensor", "synchronisation"),
     _gpu("tensor_condition", "synchronisation"),
-    _gpu("chosen_pixels", "synchronisation"),
+    _gpu("counted_rows", "synchronisation"),
     _gpu("library_metric", "synchronisation", marked="library/metrics.py"),
     _gpu("small_kernels", "launch_bound"),
     _gpu("long_chains", "memory_bandwidth"),

@@ -10,6 +10,8 @@ import argparse
 import torch
 from torch import nn
 
+ROWS = 16_384
+
 
 class Block(nn.Module):
     def __init__(self, width, on_device):
@@ -23,10 +25,12 @@ class Block(nn.Module):
     def held_back(self, y):
         largest = y.detach().amax()
         if self.on_device:
-            return torch.where(largest > 5, y * (5 / largest), y)
-        if largest > 5:  # planted
-            y = y * (5 / largest)
-        return y
+            scale = (5 / largest).clamp(max=1)
+        elif largest > 5:  # planted
+            scale = 5 / largest
+        else:
+            scale = 1.0
+        return y * scale
 
 
 def main():
@@ -41,11 +45,11 @@ def main():
     layers = [Block(2048, args.fixed) for _ in range(8)]
     model = nn.Sequential(*layers, nn.Linear(2048, 10)).to("cuda", torch.bfloat16)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-    inputs = torch.randn(65_536, 2048, device="cuda", dtype=torch.bfloat16)
-    labels = torch.randint(10, (65_536,), device="cuda")
+    inputs = torch.randn(4 * ROWS, 2048, device="cuda", dtype=torch.bfloat16)
+    labels = torch.randint(10, (4 * ROWS,), device="cuda")
     for step in range(args.steps):
-        first = step % 8 * 8192
-        x, y = inputs[first : first + 8192], labels[first : first + 8192]
+        first = step % 4 * ROWS
+        x, y = inputs[first : first + ROWS], labels[first : first + ROWS]
         loss = nn.functional.cross_entropy(model(x), y)
         optimizer.zero_grad()
         loss.backward()

@@ -15,6 +15,9 @@ from hotloop.inspection import Frame, Synchronisation
 
 Place = tuple[str, int]
 TRAINING = ("backward", "step")
+TORN = 0.05
+"""Of what is seen under a line. A thread runs on while its stack is read, so that an outer frame
+may already be at the next line: that little proves nothing."""
 
 
 def asking_call(case: Case, stack: Sequence[Frame]) -> Place | None:
@@ -23,7 +26,7 @@ def asking_call(case: Case, stack: Sequence[Frame]) -> Place | None:
     found = None
     for frame in reversed([frame for frame in stack if frame.is_users]):
         place = frame.file, frame.line
-        if place in trained or any(_trains(one, trained) for one in _under(seen, place)):
+        if place in trained or _does_training(_under(seen, place), trained):
             return found
         found = place
     return found
@@ -50,6 +53,12 @@ def _trained(case: Case) -> set[Place]:
     counted = operators(case)
     lines = counted.lines if counted else []
     return {(line.place.file, line.place.line) for line in lines if line.backward_operators}
+
+
+def _does_training(seen: list[Sighting], trained: set[Place]) -> bool:
+    whole = sum(sighting.seconds for sighting in seen)
+    part = sum(sighting.seconds for sighting in seen if _trains(sighting, trained))
+    return part > TORN * whole
 
 
 def _trains(sighting: Sighting, trained: set[Place]) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import statistics
 
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
-from hotloop.diagnose.gpu_time import Idle, gpu_time
+from hotloop.diagnose.gpu_time import gpu_time
 from hotloop.diagnose.heavy_lines import by_operators, heavy_lines
 from hotloop.diagnose.kernel_times import kernels
+from hotloop.diagnose.wait_prices import queueing
 from hotloop.diagnose.wording import percent, seconds, times
 
 MOST_A_KERNEL = 100e-6
@@ -19,12 +20,13 @@ FEW_KERNELS = 20
 
 def launch_bound(case: Case) -> Finding | None:
     gpu = gpu_time(case)
-    if gpu is None or gpu.share(Idle.LAUNCH) < LEAST_SHARE:
+    if gpu is None:
         return None
-    each = gpu.idle[Idle.LAUNCH] / gpu.kernels
-    if each > MOST_A_KERNEL or gpu.kernels / gpu.steps < FEW_KERNELS:
+    idle = queueing(case, gpu)
+    share = idle * gpu.steps / gpu.seconds
+    each = idle * gpu.steps / gpu.kernels
+    if share < LEAST_SHARE or each > MOST_A_KERNEL or gpu.kernels / gpu.steps < FEW_KERNELS:
         return None
-    share = gpu.share(Idle.LAUNCH)
     compiled = any(model.compiled for model in case.measurement.inventory.models)
     usual = statistics.median(kernel.seconds for kernel in kernels(case))
     launch = case.roof.launch_seconds if case.roof else None

@@ -6,41 +6,24 @@ wait costs nothing, and is not told.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass
 from pathlib import PurePath
 
-from hotloop.diagnose.asked_for import asking_call, seconds_under
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
-from hotloop.diagnose.gpu_time import GpuTime, gpu_time
-from hotloop.diagnose.sightings import innermost
+from hotloop.diagnose.gpu_time import gpu_time
+from hotloop.diagnose.wait_prices import Place, priced
 from hotloop.diagnose.wording import seconds, times
-from hotloop.inspection import Frame, Inspection, Synchronisation
+from hotloop.inspection import Frame
 
 MOST_PLACES = 5
 SEEN_OFTEN = 0.5
 """A step. What waits more seldom than every other step is a report now and then."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """A line of the user's own that waits, by itself or inside a library."""
-
-    frame: Frame
-    what: str
-    times: float
-    """A step."""
-    seconds: float | None
-    """A step, that would be gone. None where the GPU could not be looked at."""
-    inside: str = ""
-    """The library's function that waits."""
-
-
 def synchronisation(case: Case) -> Finding | None:
     if not case.on_gpu or case.inspection is None or not case.inspection.synchronisations:
         return None
     gpu = gpu_time(case)
-    places = _places(case, case.inspection, gpu)
+    places = priced(case, gpu)
     if gpu is None:
         return _unpriced(places)
     step = case.figures.step.mean
@@ -59,65 +42,6 @@ def synchronisation(case: Case) -> Finding | None:
         places=tuple(dict.fromkeys(place.frame for place in dear)),
         cause=dear[0].what,
     )
-
-
-def _places(case: Case, inspection: Inspection, gpu: GpuTime | None) -> list[Place]:
-    """The dearest first; where prices are not known, the one that waits most often."""
-    together: dict[tuple[str, int, str], list[int]] = defaultdict(list)
-    for which, wait in enumerate(inspection.synchronisations):
-        frame = innermost(wait.stack)
-        if frame is not None:
-            together[frame.file, frame.line, wait.what].append(which)
-    calls: set[tuple[str, int]] = set()
-    found = [_place(case, inspection, gpu, numbers, calls) for numbers in together.values()]
-    return sorted(found, key=lambda place: (-(place.seconds or 0.0), -place.times))
-
-
-def _place(
-    case: Case,
-    inspection: Inspection,
-    gpu: GpuTime | None,
-    numbers: list[int],
-    calls: set[tuple[str, int]],
-) -> Place:
-    waits = [inspection.synchronisations[number] for number in numbers]
-    frame = innermost(waits[0].stack)
-    assert frame is not None
-    cost = None
-    if gpu is not None:
-        cost = sum(gpu.by_wait.get(number, 0.0) for number in numbers) / gpu.steps
-        # Idling after a wait is in part the time that the asking itself takes.
-        cost = max(cost, _only_asked_for(case, waits, calls)) if cost else 0.0
-    return Place(
-        frame=frame,
-        what=waits[0].what,
-        times=_times_a_step(inspection, waits),
-        seconds=cost,
-        inside=_inside(waits[0], frame),
-    )
-
-
-def _times_a_step(inspection: Inspection, waits: list[Synchronisation]) -> float:
-    kernels = inspection.kernels
-    begun = [at for wait in waits for at in wait.time_ns]
-    if kernels is not None and kernels.steps:
-        within = [at for at in begun if kernels.begin_ns <= at < kernels.end_ns]
-        return len(within) / kernels.steps
-    return len(begun) / max(inspection.steps, 1)
-
-
-def _only_asked_for(case: Case, waits: list[Synchronisation], calls: set[tuple[str, int]]) -> float:
-    """Seconds a step that go when nobody asks, for each call that asks once: `calls` notes them."""
-    call = asking_call(case, waits[0].stack)
-    if call is None or call in calls:
-        return 0.0
-    calls.add(call)
-    return seconds_under(case, call, waits)
-
-
-def _inside(wait: Synchronisation, frame: Frame) -> str:
-    last = wait.stack[-1]
-    return "" if last == frame else f"{last.function} in {PurePath(last.file).name}"
 
 
 def _unpriced(places: list[Place]) -> Finding | None:
