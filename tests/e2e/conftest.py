@@ -102,7 +102,10 @@ class Desk:
         return name
 
     def hotloop(self, *words: str, **more: Any) -> Ended:
-        return self.call([str(Path(sys.executable).with_name("hotloop")), *words], **more)
+        installed = Path(sys.executable).with_name("hotloop")
+        # Where it runs from its source, as on a machine that nothing can be installed on.
+        command = [str(installed)] if installed.exists() else [sys.executable, "-m", "hotloop"]
+        return self.call([*command, *words], **more)
 
     def python(self, *words: str, **more: Any) -> Ended:
         """Without hotloop, to compare."""

@@ -449,11 +449,9 @@ def test_on_a_gpu_weights_are_those_of_a_scaler_by_hand(case: Case, cuda: Any, j
 
 @pytest.mark.gpu
 def test_on_a_gpu_nothing_waits_with_a_fused_optimizer(cuda: Any, jobs: Any) -> None:
-    model = jobs.Net(64).cuda()
-    optimizer = cuda.optim.Adam(model.parameters(), fused=True)
     batches = [[each.cuda() for each in jobs.batch()] for _ in range(32)]
 
-    def train(batches: Any) -> None:
+    def train(model: Any, optimizer: Any, batches: Any) -> None:
         for x, y in batches:
             optimizer.zero_grad()
             jobs.plain_loss(model, x, y).backward()
@@ -462,11 +460,14 @@ def test_on_a_gpu_nothing_waits_with_a_fused_optimizer(cuda: Any, jobs: Any) -> 
 
     lever = Fp16()
     with under(cuda, lever):
-        train(batches[:16])  # the first step is asked for, and products are looked at
+        model = jobs.Net(64).cuda()
+        optimizer = cuda.optim.Adam(model.parameters(), fused=True)
+        # The first step is asked for, and products are looked at.
+        train(model, optimizer, batches[:16])
         before = cuda.cuda.get_sync_debug_mode()
         cuda.cuda.set_sync_debug_mode("error")
         try:
-            train(batches[16:])
+            train(model, optimizer, batches[16:])
         finally:
             cuda.cuda.set_sync_debug_mode(before)
-    assert lever.receipt().applied
+    assert lever.receipt().applied, lever.receipt().reason

@@ -213,19 +213,22 @@ def language(torch: Any, words: int = 1025, width: int = 72) -> Any:
 
 
 def trained(
-    torch: Any, model: Any, *levers: Any, steps: int = 5, device: str = "cpu"
+    torch: Any, model: Any, *levers: Any, steps: int = 5, rate: float = 0.01, on_gpu: bool = False
 ) -> list[float]:
+    """On a GPU in bfloat16."""
     from tests.levers.jobs import under
 
     torch.manual_seed(1)
     words = model.head.weight.shape[0]
-    x, y = torch.randint(words, (2, 4, 16), device=device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    x, y = torch.randint(words, (2, 4, 16), device="cuda" if on_gpu else "cpu")
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
     kept = []
     with under(*levers):
         for _ in range(steps):
             optimizer.zero_grad()
-            loss = model(x, y)
+            # Around each pass: an autocast keeps what it has cast until it ends.
+            with torch.autocast("cuda", torch.bfloat16, enabled=on_gpu):
+                loss = model(x, y)
             loss.backward()
             optimizer.step()
             kept.append(loss.item())
@@ -360,12 +363,10 @@ def test_on_a_gpu_in_16_bits(mode: str, torch: Any) -> None:
     model = language(torch, 50257, 768).cuda()
     plain = copy.deepcopy(model)
     lever, compiled = ShapePadding(), Compile(mode)
-    with torch.autocast("cuda", torch.bfloat16):
-        expected = trained(torch, plain, steps=8, device="cuda")
-        with torch._inductor.config.patch(force_disable_caches=True):
-            got, sources = run_and_get_code(
-                trained, torch, model, compiled, lever, steps=8, device="cuda"
-            )
+    how: dict[str, Any] = {"steps": 8, "rate": 1e-4, "on_gpu": True}
+    expected = trained(torch, plain, **how)
+    with torch._inductor.config.patch(force_disable_caches=True):
+        got, sources = run_and_get_code(trained, torch, model, compiled, lever, **how)
     assert got == pytest.approx(expected, rel=2e-2)
     assert compiled.receipt().applied
     assert lever.receipt().evidence["padded_to"] == 50304
