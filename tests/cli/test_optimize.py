@@ -19,6 +19,7 @@ from hotloop.cli.main import main, parser
 from hotloop.errors import FailedInTraining, FolderBusy, UsageError
 from hotloop.levers.base import Effect
 from hotloop.plan import Plan
+from hotloop.search.climb import Climb
 from hotloop.study import Options, Study
 from hotloop.trial.launch import Glimpse
 from hotloop.workshop.watching import Audience, Outlook
@@ -101,6 +102,20 @@ def python(*words: str) -> tuple[str, ...]:
 
 
 class TestEnd:
+    def test_what_the_budget_was_too_short_for_has_a_command(
+        self, project: Path, ending: Any, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        record = won()
+        assert record.found is not None
+        climbed = Climb(BOTH, (), untried=("compile",))
+        ending(replace(record, found=replace(record.found, climb=climbed)))
+        assert run(*python("--budget", "5m", "train.py")) == 0
+        out = capsys.readouterr().out
+        assert "to try what there was no time for" in out
+        assert "--budget 600s" in out and "--resume .hotloop/" in out
+        assert run(*python("train.py")) == 0
+        assert "no time for" not in capsys.readouterr().out
+
     def test_a_plan_is_written_and_said(
         self, project: Path, ending: Any, capsys: pytest.CaptureFixture[str]
     ) -> None:

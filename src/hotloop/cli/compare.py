@@ -57,7 +57,7 @@ def _compare(arguments: argparse.Namespace, received: list[int]) -> int:
 
     base = Path(arguments.study)
     sides = ([arguments.first, *arguments.before], [arguments.second, *arguments.after])
-    before, after = ([studies.read(studies.find(name, base)) for name in side] for side in sides)
+    before, after = ([studies.skim(studies.find(name, base)) for name in side] for side in sides)
     found = compare(before, after, arguments.threshold, arguments.anyway)
     _show(found, before[0].job.shown, arguments.json)
     failed = found.beyond or (arguments.strict and found.may_be_beyond)

@@ -217,5 +217,6 @@ def _show(arguments: argparse.Namespace, job: ScriptJob, folder: Path, record: S
     if arguments.json:
         common.print_json(search_end.summary(record, end))
     else:
-        search_end.show(record, job, end)
+        longer = resume.with_more_time(arguments, job, folder, record)
+        search_end.show(record, job, end, longer)
     return 0

@@ -51,7 +51,7 @@ def _report(arguments: argparse.Namespace, received: list[int]) -> int:
     from hotloop.report.energy_rows import Prices
 
     path = studies.find(arguments.what, Path(arguments.study))
-    record = studies.read(path)
+    record = studies.read(path) if arguments.json else studies.skim(path)
     if arguments.json:
         _print_study(record)
     prices = Prices(arguments.price_hour, arguments.price_kwh, arguments.currency)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hotloop.job import ScriptJob
+    from hotloop.study import Study
 
 FLAGS = (
     "--dry-run",
@@ -64,6 +65,18 @@ def folder_of(named: str | None) -> Path | None:
             f"There is no study in {named}.", "Name its folder, or --resume the newest one."
         )
     return folder
+
+
+def with_more_time(
+    arguments: argparse.Namespace, job: ScriptJob, folder: Path, record: Study
+) -> list[tuple[str, str]]:
+    """What for, and the command; nothing where the budget did for everything."""
+    climbed = record.found.climb if record.found else None
+    if arguments.budget is None or climbed is None or not climbed.untried:
+        return []
+    # What was spent is part of it: trials that have run are not run again.
+    longer = argparse.Namespace(**{**vars(arguments), "budget": 2 * arguments.budget})
+    return [("to try what there was no time for", command(longer, job, folder))]
 
 
 def command(arguments: argparse.Namespace, job: ScriptJob, folder: Path) -> str:

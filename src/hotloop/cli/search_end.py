@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,14 +47,16 @@ def commands(record: Study, job: ScriptJob, end: End) -> list[tuple[str, str]]:
     return [(f"to {what}", line) for what, line in found]
 
 
-def show(record: Study, job: ScriptJob, end: End) -> None:
+def show(record: Study, job: ScriptJob, end: End, more: Sequence[tuple[str, str]] = ()) -> None:
+    """`more`: further commands to type next, and what for."""
     left = [("study", common.short(end.study))]
     if end.plan is not None:
         left.insert(0, ("plan", common.short(end.plan)))
     if end.note:
         left.insert(0, ("note", end.note))
     last = f"{end.result}, the report: {common.short(end.report)}"
-    show_search(Console(), job.shown, end.rows, left, commands(record, job, end), last)
+    following = [*commands(record, job, end), *more]
+    show_search(Console(), job.shown, end.rows, left, following, last)
 
 
 def summary(record: Study, end: End) -> dict[str, object]:
