@@ -6,11 +6,12 @@ import gzip
 import json
 import zlib
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from hotloop import codec, study
+from hotloop import codec, skimmed, study
 from hotloop.collecting import no_collection
 from hotloop.errors import StudyUnreadable
 from hotloop.study import Study
@@ -47,12 +48,33 @@ def find(named: str | None, base: Path = Path(study.FOLDER)) -> Path:
 
 def read(path: Path) -> Study:
     """Raises StudyUnreadable with one sentence, whatever is wrong with the file."""
+    return _whole(path, _bytes(path))
+
+
+def skim(path: Path) -> Study:
+    """As `read`, but samples are read, and found to be wrong, when somebody asks for them.
+
+    For those who ask for few, or for those of one trial at a time: see `skimmed`.
+    """
     data = _bytes(path)
+    whole = partial(_whole, path, data)
+    try:
+        record = skimmed.skim(data, complain=whole)
+    except ValueError:
+        return whole()  # which says what is wrong with it, unless it can be read after all
+    return _known(path, record)
+
+
+def _whole(path: Path, data: bytes) -> Study:
     try:
         with no_collection():
             record = codec.decode(data, Study)
     except ValueError as error:
         raise _unreadable(path, data, error) from None
+    return _known(path, record)
+
+
+def _known(path: Path, record: Study) -> Study:
     if record.version > study.VERSION:
         raise _newer(path, record.version, record.hotloop)
     return record
