@@ -76,6 +76,24 @@ class TestPhases:
         log = Log().optimizer(1).forward(5).wait(2).backward(1).optimizer(1)
         assert ms(last(log))[Phase.FORWARD] == 7
 
+    def test_so_it_does_where_gradients_are_cleared_right_before_they_are_computed(self) -> None:
+        log = Log().optimizer(1).forward(5).wait(2).zero_grad(1).wait(4).backward(1).optimizer(1)
+        assert ms(last(log)) == {Phase.FORWARD: 11, Phase.BACKWARD: 1, Phase.OPTIMIZER: 2}
+
+    def test_without_a_model_it_is_all_that_comes_before_the_backward_pass(self) -> None:
+        log = Log().optimizer(1).wait(5).backward(8).optimizer(3)
+        assert ms(last(log)) == {Phase.FORWARD: 5, Phase.BACKWARD: 8, Phase.OPTIMIZER: 3}
+        log = Log().optimizer(1).data(2, n=8).wait(5).backward(8).optimizer(3)
+        assert ms(last(log))[Phase.FORWARD] == 5
+
+    def test_what_comes_before_a_closures_first_pass_is_no_update(self) -> None:
+        """Lightning does much there, of its own."""
+        log = Log().optimizer(1)
+        with log.inside(Kind.OPTIMIZER_BEGIN):
+            log.wait(8).forward(1).backward(1).wait(2)
+        assert ms(last(log))[Phase.OPTIMIZER] == 2
+        assert ms(last(log))[Phase.REST] == 8
+
     def test_clipping_belongs_to_the_optimizer(self) -> None:
         log = Log().optimizer(1).forward(1).backward(8).wait(2).optimizer(3)
         assert ms(last(log))[Phase.OPTIMIZER] == 5
@@ -214,7 +232,17 @@ class TestSamples:
         log = Log().optimizer(1).data(1, n=-1).data(1, n=8).forward(1).backward(1).optimizer(1)
         assert (last(log).samples, last(log).batches) == (8, 1)
 
-    def test_the_training_loader_is_the_busiest(self) -> None:
+    def test_the_training_loader_is_the_one_that_steps_are_made_on(self) -> None:
+        """Also where a short run reads more to evaluate than to train."""
+        log = Log()
+        for number in range(4):
+            log.data(1, n=8, key=0).forward(1).backward(1).optimizer(1)
+            if number == 1:
+                for _ in range(50):
+                    log.data(1, n=8, key=1).no_grad(1)
+        assert timeline.training_loader(log.events) == 0
+
+    def test_without_steps_it_is_the_busiest(self) -> None:
         log = Log()
         for _ in range(3):
             log.data(1, n=8, key=4)

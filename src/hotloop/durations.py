@@ -55,8 +55,8 @@ class Run:
         )
 
     def loader(self) -> int | None:
-        """The one that most batches came from."""
-        return timeline.commonest(self._events, self._loaded)
+        """The one that most steps are made on."""
+        return timeline.stepped_on(self._events, self._loaded, self.ends)
 
     def _take_away(self, nanoseconds: Any, first: int, last: int) -> None:
         """An evaluation may lie across the end of a step."""

@@ -46,11 +46,16 @@ _PHASE_OF = {
 }
 
 # Time between two probed calls, by what stands before and after it. The loss is computed between
-# the model and backward(); gradients are clipped and unscaled between backward() and the optimizer.
+# the model and backward(), and many clear gradients right before backward(); gradients are clipped
+# and unscaled between backward() and the optimizer. What an optimizer does before a closure's
+# forward pass is the closure's: there is nothing to update with yet.
 # Every other gap is the rest, and is shown as unaccounted for.
 _PHASE_OF_GAP: dict[tuple[int, int | None], Phase] = {
     (Kind.FORWARD_END, Kind.BACKWARD_BEGIN): Phase.FORWARD,
     (Kind.FORWARD_END, Kind.FORWARD_BEGIN): Phase.FORWARD,
+    (Kind.FORWARD_END, Kind.ZERO_GRAD_BEGIN): Phase.FORWARD,
+    (Kind.ZERO_GRAD_END, Kind.BACKWARD_BEGIN): Phase.FORWARD,
+    (Kind.OPTIMIZER_BEGIN, Kind.FORWARD_BEGIN): Phase.REST,
     (Kind.BACKWARD_END, Kind.OPTIMIZER_BEGIN): Phase.OPTIMIZER,
     (Kind.OPTIMIZER_END, Kind.ZERO_GRAD_BEGIN): Phase.OPTIMIZER,
     (Kind.COPY_END, Kind.COPY_BEGIN): Phase.COPY,
@@ -61,6 +66,12 @@ _PHASE_OF_GAP_WITHOUT_LOADER = _PHASE_OF_GAP | {
     (before, after): Phase.DATA
     for before in (Kind.OPTIMIZER_END, Kind.ZERO_GRAD_END)
     for after in (Kind.COPY_BEGIN, Kind.FORWARD_BEGIN)
+}
+
+# A script that calls no module computes its loss by hand, right up to the backward pass.
+_PHASE_OF_GAP_WITHOUT_MODEL = {
+    (before, Kind.BACKWARD_BEGIN): Phase.FORWARD
+    for before in (Kind.OPTIMIZER_END, Kind.ZERO_GRAD_END, Kind.DATA_END, Kind.COPY_END)
 }
 
 # Between two passes of one step the second is made ready: its part of the batch is taken.
@@ -108,14 +119,22 @@ def steps(events: Events, losses: Losses | None = None, gpu: GpuTimes | None = N
 
 
 def training_loader(events: Events) -> int | None:
-    """The loader most batches came from."""
+    """The loader that most steps are made on."""
     delivered = all_of(events, Kind.DATA_END)
-    return commonest(events, [index for index in delivered if events.n[index] >= 0])
+    loaded = [index for index in delivered if events.n[index] >= 0]
+    return stepped_on(events, loaded, step_ends(events))
 
 
-def commonest(events: Events, which: list[int]) -> int | None:
-    """The key that most of these events have."""
-    keys = _keys(events, which)
+def stepped_on(events: Events, loaded: list[int], edges: list[int]) -> int | None:
+    """The loader whose batch was the last before most steps ended, of those that were `loaded`.
+
+    Not the one that most batches came from: an evaluation may read more of them than the few steps
+    of a trial do.
+    """
+    keys = _keys(events, loaded)
+    if not _are_alike(keys):
+        places = (bisect_right(loaded, edge) - 1 for edge in edges)
+        keys = [keys[place] for place in places if place >= 0] or keys
     if _are_alike(keys):
         return keys[0]
     counts = Counter(keys)
@@ -180,6 +199,8 @@ def _owners(events: Events, edges: list[int]) -> list[Phase]:
     gaps = _PHASE_OF_GAP if has_loader else _PHASE_OF_GAP_WITHOUT_LOADER
     if events.kind[edges[0]] == Kind.OPTIMIZER_END:  # else each backward pass ends a step
         gaps = gaps | _PHASE_OF_GAP_INSIDE_A_STEP
+    if Kind.FORWARD_END not in events.kind:
+        gaps = gaps | _PHASE_OF_GAP_WITHOUT_MODEL
     owners: list[Phase] = []
     calls: list[tuple[int, int]] = []
     for index, (kind, following) in enumerate(zip_longest(events.kind, events.kind[1:])):
