@@ -71,6 +71,33 @@ def test_steps_of_an_optimizer_are_told_apart(torch: Any, unharmed: None) -> Non
     assert phases["optimizer.step()"] == "optimizer"
 
 
+def test_so_is_the_update_after_the_passes_of_a_closure(torch: Any, unharmed: None) -> None:
+    watch = Watch(torch)
+    probe = OperatorProbe(torch)
+    probe.attach(watch.seams)
+    watch.driver.attach()
+    model = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.Adam(model.parameters(), foreach=False)
+
+    x = torch.ones(2, 3)
+
+    def closure() -> Any:
+        loss = (model(x) - 1).square().mean()  # the loss
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)  # before models are known
+    probe.begin()
+    optimizer.step(closure)  # the update
+    found = probe.end(1)
+    watch.driver.detach()
+    update = [one for one in found.lines if "# the update" in one.place.source]
+    by_phase = {one.phase: one.operators for one in update}
+    assert by_phase["optimizer"] >= 2 * 9
+    assert by_phase.get("forward", 0) < 9
+    assert line(found, "# the loss").phase == "forward"
+
+
 def test_loading_is_left_out(torch: Any, unharmed: None) -> None:
     watch = Watch(torch)
     probe = OperatorProbe(torch)

@@ -50,7 +50,7 @@ class OperatorProbe:
         self._attention = AttentionFinder()
         self._mode: Any = None
         self._phase = "forward"
-        self._loading = False
+        self._loading = self._stepping = False
         self._attending = False
         self._patches = Patches()
         self._count = 0
@@ -68,10 +68,11 @@ class OperatorProbe:
     def attach(self, seams: Seams) -> None:
         seams.batch.before.append(lambda args, kwargs: self._load(True))
         seams.batch.after.append(lambda args, result, began: self._load(False))
-        seams.step.before.append(lambda args, kwargs: self._enter("optimizer"))
-        seams.step.after.append(lambda args, result, began: self._enter("forward"))
-        # A closure's passes run inside the optimizer's step.
+        seams.step.before.append(lambda args, kwargs: self._step(True))
+        seams.step.after.append(lambda args, result, began: self._step(False))
+        # A closure's passes run inside the optimizer's step, and the update comes after them.
         seams.model.before.append(lambda args, kwargs: self._enter("forward"))
+        seams.backward.after.append(lambda args, result, began: self._step(self._stepping))
 
     def begin(self) -> None:
         self._patches.replace(
@@ -110,6 +111,10 @@ class OperatorProbe:
 
     def _load(self, is_loading: bool) -> None:
         self._loading = is_loading
+
+    def _step(self, is_stepping: bool) -> None:
+        self._stepping = is_stepping
+        self._enter("optimizer" if is_stepping else "forward")
 
     def _enter(self, phase: str) -> None:
         self._phase = phase
