@@ -5,6 +5,7 @@ from __future__ import annotations
 from hotloop.diagnose.base import Rule
 from hotloop.diagnose.rules.allocator_thrash import allocator_thrash
 from hotloop.diagnose.rules.at_the_roof import at_the_roof
+from hotloop.diagnose.rules.between_passes import between_passes
 from hotloop.diagnose.rules.checkpointing import checkpointing
 from hotloop.diagnose.rules.empty_cache import empty_cache
 from hotloop.diagnose.rules.evaluation import evaluation
@@ -56,5 +57,6 @@ RULES: tuple[Rule, ...] = (
     evaluation,
     evaluation_with_gradients,
     checkpointing,
+    between_passes,
     at_the_roof,
 )

@@ -4,7 +4,7 @@ import pytest
 
 from hotloop.diagnose.rules.evaluation import evaluation
 from hotloop.inspection import Inspection
-from tests.builders import Log
+from tests.builders import Log, loader
 from tests.diagnose.making import case, samples, users
 
 TRAIN, CALL = users(50, "main"), users(58, "main", "accuracy(model)")
@@ -32,12 +32,43 @@ def test_it_takes_more_of_the_run_than_training() -> None:
     assert finding.places == (CALL, INSIDE)
 
 
+def test_without_a_loader_it_may_be_something_else() -> None:
+    by_hand = evaluation(case(evaluated(4, 120), loaders=[]))
+    assert by_hand is not None and "playing" in by_hand.title and "at a time" in by_hand.remedy
+    on_data = evaluation(case(evaluated(4, 120), loaders=[loader()]))
+    assert on_data is not None and on_data.title.endswith("goes to evaluation")
+
+
 def test_now_and_then_is_no_matter() -> None:
     assert evaluation(case(evaluated(40, 40), loaders=[])) is None
 
 
 def test_one_before_the_first_step_happens_once() -> None:
     assert evaluation(case(evaluated(100, 0, first=5000), loaders=[])) is None
+
+
+def after_the_first_step(steps: int, every: int) -> Log:
+    """As many scripts do it: when the number of the step can be divided, and so can zero."""
+    log = Log()
+    for number in range(steps):
+        log.forward(5, 8).backward(8).optimizer(7)
+        if number % every == 0:
+            log.no_grad(2000)
+    return log
+
+
+def test_one_alone_does_not_tell_how_often() -> None:
+    assert evaluation(case(after_the_first_step(21, 500), loaders=[])) is None
+
+
+def test_the_longer_run_may_tell() -> None:
+    looked = after_the_first_step(301, 100)
+    finding = evaluation(
+        case(after_the_first_step(21, 100), Inspection(), looked=looked, loaders=[])
+    )
+    assert finding is not None
+    # 2 s for every hundred steps of 20 ms.
+    assert finding.share == pytest.approx(0.5, abs=0.01)
 
 
 def test_none_at_all() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.diagnose.base import Case
+from hotloop.diagnose.base import Case, Effort
 from hotloop.diagnose.rules.optimizer_bound import optimizer_bound
 from hotloop.figures import PhaseShare
 from hotloop.inspection import Inspection
@@ -62,6 +62,17 @@ def test_without_a_roof_it_is_assumed() -> None:
 def test_one_that_has_no_fused_kernel() -> None:
     finding = optimizer_bound(job(name="RMSprop"))
     assert finding is not None and "foreach=True" in finding.remedy and not finding.levers
+
+
+def test_one_that_is_not_torchs_is_not_told_of_arguments_it_may_not_have() -> None:
+    finding = optimizer_bound(job(name="Lion"))
+    assert finding is not None and "foreach=True" not in finding.remedy
+    assert finding.effort is Effort.LINES
+
+
+@pytest.mark.parametrize("name", ["LBFGS", "SparseAdam"])
+def test_one_that_does_not_go_from_tensor_to_tensor(name: str) -> None:
+    assert optimizer_bound(job(name=name)) is None
 
 
 def test_a_fused_one_is_as_fast_as_can_be() -> None:

@@ -12,13 +12,21 @@ from hotloop.levers.fused_optimizer import KERNELS
 from hotloop.measurement import OptimizerSeen
 from hotloop.timeline import Phase
 
+FOREACH = ("Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop", *KERNELS)
+"""Of torch's: those that can update many tensors at once."""
+NOT_BY_TENSOR = ("LBFGS", "SparseAdam")
+"""They keep all weights as one vector, or touch few rows: there is nothing to put together."""
 USUAL = 0.5
 """Of its time, what a fused optimizer saves: assumed where nothing is known that could tell."""
 
 
 def optimizer_bound(case: Case) -> Finding | None:
     share = _share(case)
-    unfused = [one for one in case.measurement.inventory.optimizers if not one.fused]
+    unfused = [
+        one
+        for one in case.measurement.inventory.optimizers
+        if not one.fused and one.name not in NOT_BY_TENSOR
+    ]
     if not unfused or share < LEAST_SHARE:
         return None
     optimizer = max(unfused, key=lambda one: one.steps)
@@ -32,7 +40,7 @@ def optimizer_bound(case: Case) -> Finding | None:
         title=f"the optimizer takes {percent(share)} of a step",
         share=saved,
         remedy=_remedy(optimizer),
-        effort=Effort.SETTING,
+        effort=Effort.SETTING if optimizer.name in FOREACH else Effort.LINES,
         evidence=_evidence(case, optimizer, share, known),
         places=distinct(line for line, _ in lines),
         # The lever leaves an implementation alone that the script has chosen.
@@ -55,7 +63,11 @@ def _share(case: Case) -> float:
 def _remedy(optimizer: OptimizerSeen) -> str:
     if optimizer.name in KERNELS:
         return f"Update all tensors at once: {optimizer.name}(…, fused=True)."
-    return f"Update many tensors at once: {optimizer.name}(…, foreach=True), or a fused optimizer."
+    if optimizer.name in FOREACH:
+        how = f"{optimizer.name}(…, foreach=True), or a fused optimizer"
+    else:
+        how = f"by torch's _foreach functions in {optimizer.name}, or with a fused optimizer"
+    return f"Update many tensors at once: {how}."
 
 
 def _evidence(
