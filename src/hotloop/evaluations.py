@@ -19,6 +19,8 @@ _TRAINING = frozenset(
 
 def windows(events: Events, edges: list[int]) -> list[tuple[int, int]]:
     """From the first event of each evaluation to its last. `edges`: where steps end."""
+    if Kind.NO_GRAD_BEGIN not in events.kind:  # seen many times sooner
+        return []
     found = list(_no_grad_windows(events))
     steps = {bisect_right(edges, first) for first, _ in found}
     with_pass = sum(step < len(edges) for step in steps)

@@ -10,7 +10,6 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import zip_longest
 
 from hotloop import evaluations
 from hotloop.measurement import Events, GpuTimes, Kind, Losses
@@ -194,7 +193,6 @@ def all_of(events: Events, kind: Kind, kinds: bytes | None = None) -> list[int]:
 def _owners(events: Events, edges: list[int]) -> list[Phase]:
     """For each event the phase that the time up to the next event belongs to."""
     paused = evaluations.windows(events, edges)
-    evaluating = {index for first, last in paused for index in range(first, last)}
     has_loader = Kind.DATA_END in events.kind
     gaps = _PHASE_OF_GAP if has_loader else _PHASE_OF_GAP_WITHOUT_LOADER
     if events.kind[edges[0]] == Kind.OPTIMIZER_END:  # else each backward pass ends a step
@@ -203,11 +201,12 @@ def _owners(events: Events, edges: list[int]) -> list[Phase]:
         gaps = gaps | _PHASE_OF_GAP_WITHOUT_MODEL
     owners: list[Phase] = []
     calls: list[tuple[int, int]] = []
-    for index, (kind, following) in enumerate(zip_longest(events.kind, events.kind[1:])):
-        _enter_or_leave(calls, kind, events.key[index])
-        gap = gaps.get((kind, following))
-        inner = _PHASE_OF[calls[-1][0]] if calls else Phase.REST
-        owners.append(Phase.EVALUATION if index in evaluating else gap or inner)
+    inner, rest = _PHASE_OF, Phase.REST  # looked up once: there are very many events
+    for kind, following, key in zip(events.kind, [*events.kind[1:], None], events.key, strict=True):
+        _enter_or_leave(calls, kind, key)
+        owners.append(gaps.get((kind, following)) or (inner[calls[-1][0]] if calls else rest))
+    for first, last in paused:
+        owners[first:last] = [Phase.EVALUATION] * (last - first)
     return owners
 
 
@@ -217,8 +216,8 @@ def _enter_or_leave(calls: list[tuple[int, int]], kind: int, key: int) -> None:
     An optimizer's step that raised has no end. It is over when a call around it ends, or when the
     same optimizer steps again, which none does inside its own step.
     """
-    call = kind // 2, key
     if kind % 2 == 0:
+        call = kind // 2, key
         if kind == Kind.OPTIMIZER_BEGIN and call in calls:
             del calls[calls.index(call) :]
         calls.append(call)

@@ -47,8 +47,9 @@ class Footprint:
 
 def footprint(case: Case, grams_per_kwh: float = WORLD_AVERAGE) -> Footprint | None:
     """None where the GPU does not tell what it draws, or was not looked at for long enough."""
-    log, window = case.power, _window(case)
-    if log is None or window is None or not case.on_gpu:
+    log = case.power
+    window = _window(case) if log is not None and case.on_gpu else None
+    if log is None or window is None:
         return None
     window = _looked_at(log, window)
     joules = energy.joules_between(log, *window)
