@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hotloop import codec
-from hotloop.inspection import Inspection
+from hotloop.inspection import Inspection, Operators
 from hotloop.plan import Plan
 from hotloop.profiling import diagnosed, look, looked_into, profile
 from hotloop.roof import Roof
@@ -74,6 +74,24 @@ class TestLookingIntoIt:
         assert order.look is not None and order.folder == tmp_path / "trial-2"
         assert looked_into(record) == record.trials[1]
         assert saved(tmp_path) == record
+
+    def test_a_script_that_ends_meanwhile_is_looked_into_again(self, tmp_path: Path) -> None:
+        short = trial(inspection=Inspection(steps=4), ran_out=True)
+        whole = trial(inspection=Inspection(steps=4, operators=Operators(steps=2)), ran_out=True)
+        launcher = FakeLauncher([trial(), short, whole])
+        record = profile(job(), Plan(), StopRule(), 90.0, tmp_path, launcher, Watching())
+        record = look(record, job(), 60.0, tmp_path, launcher, Watching())
+        first, second = (order.look for order in launcher.orders[1:])
+        assert first is not None and second is not None
+        assert second.steps + second.warm_up < first.steps + first.warm_up
+        assert looked_into(record) == record.trials[2]
+
+    def test_but_not_for_ever(self, tmp_path: Path) -> None:
+        short = trial(inspection=Inspection(steps=4), ran_out=True)
+        launcher = FakeLauncher([trial(), short, short, short])
+        record = profile(job(), Plan(), StopRule(), 90.0, tmp_path, launcher, Watching())
+        record = look(record, job(), 60.0, tmp_path, launcher, Watching())
+        assert len(record.trials) == 3
 
     def test_what_was_not_timed_is_not_looked_into(self, tmp_path: Path) -> None:
         ended = trial(state=State.CRASHED, reason="It ended.")

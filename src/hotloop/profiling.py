@@ -18,6 +18,7 @@ from hotloop.study import Study
 from hotloop.trial.launch import Launcher, Order, Watcher
 from hotloop.trial.spec import Look, StopRule
 from hotloop.trial.trial import State, Trial
+from hotloop.workshop.short_scripts import another_look
 from hotloop.workshop.workshop import LOOK
 
 REPEAT = "repeat"
@@ -74,17 +75,21 @@ def look(
     watcher: Watcher,
     how: Look | None = None,
 ) -> Study:
-    """One more trial, of the plan that was timed, which nobody times."""
+    """One more trial, of the plan that was timed, which nobody times; two of a short script."""
     timed = record.trials[0]
     if timed.state is not State.COMPLETE:
         return record
-    number = len(record.trials) + 1
-    place = folder / f"trial-{number}"
-    order = Order(
-        number, job, timed.plan, StopRule(), limit_seconds, place, LOOK, look=how or Look()
-    )
-    record = record.with_trial(launcher.launch(order, watcher))
-    study.save(record, folder)
+    next_look: Look | None = how or Look()
+    for _ in range(2):
+        if next_look is None:
+            break
+        number = len(record.trials) + 1
+        place = folder / f"trial-{number}"
+        stop = StopRule()
+        order = Order(number, job, timed.plan, stop, limit_seconds, place, LOOK, look=next_look)
+        record = record.with_trial(launcher.launch(order, watcher))
+        study.save(record, folder)
+        next_look = another_look(record.trials[-1])
     return record
 
 
@@ -109,4 +114,6 @@ def diagnosed(
 
 
 def looked_into(record: Study) -> Trial | None:
-    return next((trial for trial in record.trials if trial.inspection is not None), None)
+    """The last, of several: it was made to see more."""
+    looked = [trial for trial in record.trials if trial.inspection is not None]
+    return looked[-1] if looked else None
