@@ -8,6 +8,7 @@ import pytest
 
 from hotloop import study
 from hotloop.figures import figures
+from hotloop.inspection import Inspection
 from hotloop.measurement import Memory
 from hotloop.plan import Plan
 from hotloop.search.climb import BudgetSpent, Score
@@ -178,10 +179,40 @@ class TestBudget:
         here.keep_back(0)
         here.run(plan_of("bf16"), "proof", STOP)
 
+    def test_what_it_stops_tells_nothing_of_the_plan(self, tmp_path: Path) -> None:
+        late = took(8.0, state=State.TIMED_OUT, reason="Too slow.", measurement=None)
+        here, launcher = shop(
+            tmp_path, took(5.0), late, replace(late, seconds=7.1), granted=self.BUDGET
+        )
+        here.baseline()
+        assert here.run(plan_of("bf16"), "screen", STOP).reason == "Too slow."
+        with pytest.raises(BudgetSpent):
+            here.run(plan_of("compile"), "screen", STOP)
+        assert [order.limit_seconds for order in launcher.orders] == [8.0, 8.0, 7.0]
+        reason = here.record.trials[-1].reason
+        assert "budget" in reason and "7 s" in reason
+
     def test_always_does_for_a_first_try(self, tmp_path: Path) -> None:
         here, launcher = shop(tmp_path, took(3.0), granted=replace(self.BUDGET, budget=0.5))
         here.baseline()
         assert launcher.orders[0].limit_seconds == 0.5
+
+
+class TestLookingIntoAShortScript:
+    SHORT = took(3.0, inspection=Inspection(steps=4), ran_out=True)
+
+    def test_is_done_twice(self, tmp_path: Path) -> None:
+        here, launcher = shop(tmp_path, self.SHORT, took(3.0, inspection=Inspection(steps=9)))
+        looked = here.looked(Plan())
+        assert looked.inspection == Inspection(steps=9)
+        assert [order.purpose for order in launcher.orders] == ["look", "look"]
+
+    def test_but_once_where_the_time_is_over(self, tmp_path: Path) -> None:
+        granted = Granted(limit=8.0, budget=7.0, steps=None)
+        here, launcher = shop(tmp_path, took(3.0), self.SHORT, granted=granted)
+        here.baseline()
+        assert here.looked(Plan()).inspection == Inspection(steps=4)
+        assert len(launcher.orders) == 2
 
 
 class TestReplay:

@@ -71,7 +71,7 @@ class _Duel:
     def _failed(self) -> str:
         for name, whose in ((_START, self._before), (_PLAN, "the plan")):
             if name in self._rounds.failed:
-                return f"{whose} failed in the proof: {self._rounds.failed[name]}"
+                return f"{whose} failed in the proof: {self._rounds.failed[name].rstrip('.')}"
         return ""
 
     def _compared(self) -> Comparison:

@@ -45,7 +45,8 @@ def prove(plan: Plan, bench: Bench, start: Plan | None = None) -> Proof:
         return _of_one(proof)
     found = parts.measured(plan, names(plan), bench)
     if found.failed:
-        pairs, reason = proof.comparison.pairs, f"the plan failed in the proof: {found.failed}"
+        failure = found.failed.rstrip(".")
+        pairs, reason = proof.comparison.pairs, f"the plan failed in the proof: {failure}"
         return replace(proof, comparison=compare.failed(pairs, reason))
     whole = replace(proof, contributions=_in_order(found.contributions, plan))
     try:

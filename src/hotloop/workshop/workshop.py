@@ -6,6 +6,7 @@ made again: as long as the trials it asks for have been run before, their result
 
 from __future__ import annotations
 
+import contextlib
 import math
 import shutil
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from hotloop.trial.launch import Launcher, Order
 from hotloop.trial.spec import Exam, Look, Soak, StopRule
 from hotloop.trial.trial import State, Trial
 from hotloop.workshop.outlook import kept_back
+from hotloop.workshop.short_scripts import another_look
 from hotloop.workshop.watching import Audience
 
 BASELINE = "baseline"
@@ -127,7 +129,12 @@ class Workshop:
         return figures(trial.measurement) if is_whole and trial.measurement else None
 
     def looked(self, plan: Plan) -> Trial:
-        return self.run(plan, LOOK, self._stop, look=Look())
+        """Twice, if the script was too short for the usual way to see everything."""
+        trial = self.run(plan, LOOK, self._stop, look=Look())
+        again = another_look(trial)
+        with contextlib.suppress(BudgetSpent):
+            return trial if again is None else self.run(plan, LOOK, self._stop, look=again)
+        return trial
 
     def diagnosed(self, diagnosis: Diagnosis, roof: Roof | None) -> None:
         self.record = replace(self.record, diagnosis=diagnosis, roof=roof)
@@ -159,6 +166,8 @@ class Workshop:
         self.record = self.record.with_trial(trial)
         self._save()
         self._audience.ended(trial, self.record)
+        if self._was_cut_short(trial):
+            raise BudgetSpent
         return trial
 
     def _save(self) -> None:
@@ -188,6 +197,11 @@ class Workshop:
             return trial.state is not State.COMPLETE
         return trial.state is State.TIMED_OUT and trial.seconds < self._limit()
 
+    def _was_cut_short(self, trial: Trial) -> bool:
+        """By the budget, not by the limit of a single run: that tells nothing of its plan."""
+        is_early = trial.state is State.TIMED_OUT and trial.seconds < self._granted.limit
+        return is_early and self.budget is not None and trial.purpose != BASELINE
+
     def _launched(
         self,
         plan: Plan,
@@ -209,7 +223,10 @@ class Workshop:
         acting = replace(plan, at_once=plan.at_once or self._at_once)
         watched = (purpose, exam, soak, look)
         order = Order(number, self.job, acting, stop, limit, folder, *watched, divisor=divisor)
-        return self._launcher.launch(order, self._audience.glimpsed)
+        trial = self._launcher.launch(order, self._audience.glimpsed)
+        if trial.state is State.TIMED_OUT and limit < self._granted.limit:
+            return replace(trial, reason=f"The budget left it {limit:.0f} s, which did not do.")
+        return trial
 
     def _limit(self) -> float:
         return min(self._granted.limit, self._left())
