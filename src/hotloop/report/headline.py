@@ -85,7 +85,9 @@ def _without_plan(study: Study, found: Found) -> Headline:
         return Headline("The search is not finished", told, "plain")
     crashed = [trial for trial in study.trials if trial.state is not State.COMPLETE]
     screened = [trial for trial in study.trials if trial.purpose == "screen"]
-    all_failed = bool(screened) and all(trial in crashed for trial in screened)
+    # One that the budget cut short counts among those that were not tried.
+    was_tried = found.climb is None or bool(found.climb.tried)
+    all_failed = was_tried and bool(screened) and all(trial in crashed for trial in screened)
     if all_failed:
         tried = _runs(len(screened))
         told = f"As it is the job runs. Of {tried} that tried something none came to its end: "
