@@ -116,7 +116,9 @@ class TestNotWon:
         assert found.trials[1].failed and found.trials[1].reason == "It failed: boom."
 
     def test_a_search_that_the_budget_cut_short(self) -> None:
-        late = failed("screen", Plan((BF16,)), state=State.TIMED_OUT, reason="The budget was spent.")
+        late = failed(
+            "screen", Plan((BF16,)), state=State.TIMED_OUT, reason="The budget was spent."
+        )
         study = lost(climb=Climb(Plan(), (), untried=("bf16",)))
         found = page(replace(study, trials=numbered(study.trials[0], late)))
         assert found.headline.big == "No plan is handed out"
