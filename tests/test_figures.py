@@ -86,6 +86,10 @@ def test_an_epoch_of_unknown_length_has_no_time() -> None:
     assert of(training(20), batches=None).epoch_seconds is None
 
 
+def test_a_pass_without_an_end_is_no_epoch() -> None:
+    assert of(training(20), batches=10**9).epoch_seconds is None
+
+
 def test_batches_drawn_by_hand() -> None:
     log = Log()
     for _ in range(20):

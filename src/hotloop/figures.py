@@ -11,6 +11,9 @@ from hotloop.durations import Run
 from hotloop.measurement import LoaderSeen, Measurement
 from hotloop.timeline import Phase, Step
 
+ENDLESS = 100
+"""Times that every sample is drawn in a pass. Whoever draws that many means no pass at all."""
+
 
 @dataclass(frozen=True)
 class PhaseShare:
@@ -156,9 +159,15 @@ def _passes(steps: Sequence[Step]) -> int:
 
 def _epoch(loader: LoaderSeen | None, batches: int, step: stats.Summary) -> float | None:
     """`batches`: loaded for the steps that were summed up."""
-    if loader is None or loader.batches is None or not batches:
+    if loader is None or loader.batches is None or not batches or _is_endless(loader):
         return None
     return loader.batches / (batches / step.count) * step.mean
+
+
+def _is_endless(loader: LoaderSeen) -> bool:
+    """Told to draw so often that no pass ever ends, as some do who count steps alone."""
+    drawn = loader.batches * loader.batch_size if loader.batches and loader.batch_size else 0
+    return loader.samples is not None and drawn > ENDLESS * loader.samples
 
 
 def _shares(

@@ -470,7 +470,8 @@ class TestExpected:
         assert "of a step" in reason(waiting=0.1)
         assert reason(samples=None) == "its items cannot be asked for by their number"
         assert reason(dataset="TensorDataset") == "its items lie in memory already"
-        assert "at the least" in reason(batches=100_000, cores=2)
+        assert "at the least" in reason(samples=800_000, batches=100_000, cores=2)
+        assert not reason(batches=10**9, cores=2)  # a sampler without an end, over 800 items
         nothing = jobs.seen(measurement=self.measured(16), loaders=[])
         assert CacheDataset.expected(nothing).reason == "the script has no loader"
 

@@ -20,6 +20,7 @@ from hotloop.levers.caching.kept_items import Unfit
 from hotloop.levers.caching.obstacles import IN_MEMORY, obstacle
 
 if TYPE_CHECKING:
+    from hotloop.measurement import LoaderSeen
     from hotloop.seams import Seams
 
 WAITING = 0.02
@@ -61,7 +62,8 @@ class CacheDataset(Lever):
         if loader.dataset in IN_MEMORY:
             return refuse("its items lie in memory already")
         # Workers load more than is waited for; but filling, too, takes as many cores as there are.
-        seconds = share * (seen.figures.epoch_seconds or 0.0) / min(seen.cores, MOST_PROCESSES)
+        every = _batches(loader) * share / seen.figures.batches_per_second
+        seconds = every / min(seen.cores, MOST_PROCESSES)
         if seconds > FILL_SECONDS:
             return refuse(f"filling it would take {seconds:.0f} s at the least")
         return Expectation(share)
@@ -161,3 +163,10 @@ class CacheDataset(Lever):
                 fetcher.dataset = View(fetcher.dataset, cache)
 
         return init
+
+
+def _batches(loader: LoaderSeen) -> float:
+    """That hold every item once: a sampler may draw each of them many times in a pass."""
+    if loader.samples and loader.batch_size:
+        return loader.samples / loader.batch_size
+    return loader.batches or 0
