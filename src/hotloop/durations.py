@@ -19,7 +19,9 @@ class Run:
 
     def __init__(self, events: Events) -> None:
         self._events = events
-        kinds = bytes(events.kind)  # looked through in a tenth of the time that a list takes
+        # Looked through in a tenth of the time that a list takes; bytes() itself would take twice
+        # as long as bytearray() to make.
+        kinds = bytes(bytearray(events.kind))
         self.ends = timeline.step_ends(events, kinds)
         delivered = timeline.all_of(events, Kind.DATA_END, kinds)
         # A loader that had no more has delivered nothing.

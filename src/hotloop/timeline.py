@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from hotloop import evaluations
+from hotloop import evaluations, nesting
 from hotloop.measurement import Events, GpuTimes, Kind, Losses
 
 
@@ -199,35 +199,14 @@ def _owners(events: Events, edges: list[int]) -> list[Phase]:
         gaps = gaps | _PHASE_OF_GAP_INSIDE_A_STEP
     if Kind.FORWARD_END not in events.kind:
         gaps = gaps | _PHASE_OF_GAP_WITHOUT_MODEL
-    owners: list[Phase] = []
-    calls: list[tuple[int, int]] = []
-    inner, rest = _PHASE_OF, Phase.REST  # looked up once: there are very many events
-    for kind, following, key in zip(events.kind, [*events.kind[1:], None], events.key, strict=True):
-        _enter_or_leave(calls, kind, key)
-        owners.append(gaps.get((kind, following)) or (inner[calls[-1][0]] if calls else rest))
+    inside = nesting.innermost(zip(events.kind, events.key, strict=True))
+    owners = [
+        gaps.get((kind, following)) or (_PHASE_OF[call.what] if call else Phase.REST)
+        for kind, following, call in zip(events.kind, [*events.kind[1:], None], inside, strict=True)
+    ]
     for first, last in paused:
         owners[first:last] = [Phase.EVALUATION] * (last - first)
     return owners
-
-
-def _enter_or_leave(calls: list[tuple[int, int]], kind: int, key: int) -> None:
-    """Keeps track of the calls that are open: what they are, and their key.
-
-    An optimizer's step that raised has no end. It is over when a call around it ends, or when the
-    same optimizer steps again, which none does inside its own step.
-    """
-    if kind % 2 == 0:
-        call = kind // 2, key
-        if kind == Kind.OPTIMIZER_BEGIN and call in calls:
-            del calls[calls.index(call) :]
-        calls.append(call)
-        return
-    if calls and calls[-1][0] == kind // 2:  # nearly always
-        calls.pop()
-        return
-    begun = [place for place, (what, _) in enumerate(calls) if what == kind // 2]
-    if begun:
-        del calls[begun[-1] :]
 
 
 def _step(
