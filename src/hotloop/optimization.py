@@ -285,7 +285,8 @@ class _Optimization:
         words = {0: "no optimisation", 1: "1 optimisation"}
         count = words.get(len(tried), f"{len(tried)} optimisations")
         left = len(climbed.untried) if climbed and self._workshop.budget else 0
-        more = f" For {left} more the time was too short: a larger --budget tries them."
+        them = "it" if left == 1 else "them"
+        more = f" For {left} more the time was too short: a larger --budget tries {them}."
         return f"Nothing was found that makes this job {goal}: {count} tried.{more if left else ''}"
 
     def _conclude(self, verdict: str) -> None:

@@ -5,6 +5,7 @@ from hotloop.measurement import Measurement
 from hotloop.trial.failures import error_for, traceback_in
 from hotloop.trial.trial import State, Trial
 from tests.builders import job, trial
+from tests.simulated import plan_of
 
 TRACEBACK = """\
 Traceback (most recent call last):
@@ -22,6 +23,14 @@ def test_the_scripts_own_traceback_is_shown() -> None:
     error = error_for(crashed(), job(), f"epoch 1\n{TRACEBACK}")
     assert error is not None
     assert error.detail == TRACEBACK.rstrip()
+
+
+def test_a_script_that_fails_under_a_plan_may_do_so_because_of_it() -> None:
+    error = error_for(crashed(plan=plan_of("compile", "bf16")), job(), TRACEBACK)
+    assert error is not None and "compile, bf16" in error.remedy
+    assert "the same way" not in error.remedy
+    plain = error_for(crashed(), job(), TRACEBACK)
+    assert plain is not None and "the same way" in plain.remedy
 
 
 def test_the_last_traceback_is_the_one() -> None:

@@ -96,13 +96,15 @@ def _crash(trial: Trial, job: ScriptJob, printed: str) -> HotloopError:
         )
     if trial.failure is not None and trial.failure.is_syntax:
         return ScriptSyntaxError(trial.reason, "Correct it, or choose --python.", detail=detail)
-    if steps_made(trial.measurement):
-        return FailedInTraining(
-            trial.reason, "Run it as it is: it should fail the same way.", detail=detail
-        )
-    return FailedBeforeFirstStep(
-        trial.reason, "Run it as it is: it should fail the same way.", detail=detail
-    )
+    kind = FailedInTraining if steps_made(trial.measurement) else FailedBeforeFirstStep
+    return kind(trial.reason, _how_it_fails(trial), detail=detail)
+
+
+def _how_it_fails(trial: Trial) -> str:
+    if not trial.plan.levers:
+        return "Run it as it is: it should fail the same way."
+    planned = ", ".join(one.lever for one in trial.plan.levers)
+    return f"It ran with {planned}: if it runs without, take that out of the plan."
 
 
 def traceback_in(printed: str) -> str:
