@@ -65,6 +65,20 @@ def test_what_is_there_already_is_not_claimed(jobs: Any, torch: Any) -> None:
     assert lever.receipt().reason == "the job has 2 threads by itself"
 
 
+def test_a_job_that_updates_its_weights_by_hand(jobs: Any, torch: Any) -> None:
+    torch.set_num_threads(2)
+    lever = Threads(threads=1)
+    weights = torch.ones(3, requires_grad=True)
+    with jobs.under(lever):
+        weights.square().sum().backward()
+    assert lever.receipt().evidence == {"threads": 1, "wanted": 2}
+    again = Threads(threads=1)
+    torch.set_num_threads(1)
+    with jobs.under(again):
+        weights.square().sum().backward()
+    assert again.receipt().reason == "the job has 1 thread by itself"
+
+
 def test_a_way_around_it_shows(jobs: Any, torch: Any) -> None:
     lever = Threads(threads=3)
     with jobs.under(lever):

@@ -45,7 +45,7 @@ class Threads(Lever):
     def __post_init__(self) -> None:
         self._torch: Any = None
         self._thread = 0
-        self._number = self._wanted = self._seen = self._steps = 0
+        self._number = self._wanted = self._seen = self._passes = 0
 
     @classmethod
     def settings(cls, seen: Seen) -> list[dict[str, Any]]:
@@ -71,7 +71,7 @@ class Threads(Lever):
         if has > free and has + workers >= CROWDED * seen.cores:
             return Expectation(computing * LOST * (1 - seen.cores / (has + workers)))
         beside = f" beside {workers} workers" if workers else ""
-        return refuse(f"torch computes with {has} threads on {seen.cores} cores{beside} already")
+        return refuse(f"torch computes with {_count(has)} on {seen.cores} cores{beside} already")
 
     def problem(self) -> str:
         if 0 <= self.threads <= MOST_THREADS:
@@ -85,15 +85,15 @@ class Threads(Lever):
         self._number = self.threads or _usable()
         torch.set_num_threads(self._number)
         seams.threads.before.append(self._override)
-        seams.step.after.append(self._look)
+        seams.backward.after.append(self._look)  # weights may be updated by hand
 
     def receipt(self) -> Receipt:
-        if not self._steps:
-            return self.not_applied("no optimizer stepped")
+        if not self._passes:
+            return self.not_applied("nothing was differentiated")
         if self._seen != self._number:
-            return self.not_applied(f"torch computed with {self._seen} threads all the same")
+            return self.not_applied(f"torch computed with {_count(self._seen)} all the same")
         if self._wanted == self._number:
-            return self.not_applied(f"the job has {self._number} threads by itself")
+            return self.not_applied(f"the job has {_count(self._number)} by itself")
         return self.applied(threads=self._seen, wanted=self._wanted)
 
     def _override(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -107,8 +107,12 @@ class Threads(Lever):
             kwargs["threads"] = self._number
 
     def _look(self, args: tuple[Any, ...], result: Any, began: int) -> None:
-        self._steps += 1
+        self._passes += 1
         self._seen = self._torch.get_num_threads()
+
+
+def _count(threads: int) -> str:
+    return "1 thread" if threads == 1 else f"{threads} threads"
 
 
 def _workers(seen: Seen) -> int:
