@@ -35,8 +35,7 @@ class Run:
 
         if not self.ends:
             return np.empty(0)
-        times = self._events.time_ns
-        nanoseconds = np.diff(_at(times, self.ends), prepend=times[0])
+        nanoseconds = np.diff(np.array(self._events.times_at([0, *self.ends]), np.int64))
         for first, last in self._pauses:
             self._take_away(nanoseconds, first, last)
         return nanoseconds / 1e9

@@ -115,7 +115,7 @@ def step_times(measurement: Measurement) -> StepTimes | None:
     return _step_times(_Identity(measurement))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)  # of every trial of a study: each is asked for a dozen times
 def _step_times(measured: _Identity) -> StepTimes | None:
     measurement, run = measured.of, Run(measured.of.events)
     seconds = run.seconds()

@@ -47,6 +47,10 @@ class Events:
     def __len__(self) -> int:
         return len(self.time_ns)
 
+    def times_at(self, places: list[int]) -> list[int]:
+        """Of single events."""
+        return list(map(self.time_ns.__getitem__, places))
+
 
 @dataclass(frozen=True)
 class GpuTimes:

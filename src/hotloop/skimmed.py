@@ -9,26 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, make_dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
 
 from hotloop.measurement import Events, GpuTimes, Losses, Measurement
+from hotloop.picking import picked
 from hotloop.study import Study
 from hotloop.trial.trial import Trial
-
-LONG: dict[str, type] = {"events": Events, "gpu": GpuTimes, "losses": Losses}
-"""The fields of a measurement that grow with every step."""
 
 AT_ONCE = 4
 """Long fields that are kept as numbers at a time: those of one trial, and one more."""
 
+Complain = Callable[[], object]
+"""Says what is wrong with the file, by raising."""
+
 # The same values, field by field, except for what is left as text. msgspec leaves only a field
 # without a default as text; a study that lacks one is read as a whole.
+_Columns: Any = make_dataclass("_Columns", [(one.name, msgspec.Raw) for one in fields(Events)])
 _Measurement: Any = make_dataclass(
     "_Measurement",
-    [(name, msgspec.Raw) for name in LONG],
+    [("events", _Columns), ("gpu", msgspec.Raw), ("losses", msgspec.Raw)],
     bases=(Measurement,),
     frozen=True,
     kw_only=True,
@@ -41,43 +43,51 @@ _Study: Any = make_dataclass(
 )
 
 
-class Text:
-    """A long field, as it stands in the file."""
+class _Unread:
+    """Fields that Python does not find, and therefore asks `__getattr__` for."""
 
-    def __init__(self, text: msgspec.Raw, kind: type, complain: Callable[[], object]) -> None:
-        self._text, self._kind, self._complain = text, kind, complain
-
-    def read(self) -> Any:
-        try:
-            return msgspec.json.decode(self._text, type=self._kind)
-        except ValueError:
-            self._complain()
-            raise
-
-
-class Skimmed(Measurement):
-    """A measurement like any other, whose long fields are read when they are asked for."""
-
-    _texts: dict[str, Text]
-
-    def __getattr__(self, name: str) -> Any:
-        """Python asks here for what it has not found: a long field."""
-        if name not in LONG:
-            raise AttributeError(name)
-        return _read(self._texts[name])
+    _unread: dict[str, Callable[[], Any]]
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Measurement):
+        """With those that were read as a whole, too."""
+        if not isinstance(other, Measurement | Events):
             return NotImplemented
-        return all(getattr(self, one.name) == getattr(other, one.name) for one in fields(self))
+        names = [one.name for one in fields(other)]
+        return all(getattr(self, name) == getattr(other, name) for name in names)
 
     __hash__ = None  # type: ignore[assignment]  # as for every value that holds lists
 
 
-def skim(data: bytes, complain: Callable[[], object]) -> Study:
+class SkimmedEvents(_Unread, Events):
+    """Events like any others, whose times are read when they are asked for."""
+
+    _text: msgspec.Raw
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "time_ns":
+            raise AttributeError(name)
+        found = self._unread[name]()
+        vars(self)[name] = found  # goes when the events go
+        return found
+
+    def times_at(self, places: list[int]) -> Any:
+        found = picked(self._text, places)
+        return super().times_at(places) if found is None else found
+
+
+class Skimmed(_Unread, Measurement):
+    """A measurement like any other, whose long fields are read when they are asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("events", "gpu", "losses"):
+            raise AttributeError(name)
+        return _read(self._unread[name])
+
+
+def skim(data: bytes, complain: Complain) -> Study:
     """Raises ValueError for what is no study, as far as that is seen without reading all of it.
 
-    `complain`: called where a long field turns out not to hold what it should, to say so.
+    `complain`: called where a long field turns out not to hold what it should.
     """
     found: Any = msgspec.json.decode(data, type=_Study)
     trials = tuple(_trial(trial, complain) for trial in found.trials)
@@ -85,19 +95,39 @@ def skim(data: bytes, complain: Callable[[], object]) -> Study:
 
 
 @lru_cache(maxsize=AT_ONCE)
-def _read(text: Text) -> Any:
-    return text.read()
+def _read(unread: Callable[[], Any]) -> Any:
+    return unread()
 
 
-def _trial(found: Any, complain: Callable[[], object]) -> Trial:
+def _trial(found: Any, complain: Complain) -> Trial:
     measured = found.measurement
-    made = None if measured is None else _skimmed(measured, complain)
+    made = None if measured is None else _measurement(measured, complain)
     return Trial(**{**vars(found), "measurement": made})
 
 
-def _skimmed(found: Any, complain: Callable[[], object]) -> Skimmed:
-    made = object.__new__(Skimmed)
-    kept = dict(vars(found))
-    texts = {name: Text(kept.pop(name), kind, complain) for name, kind in LONG.items()}
-    vars(made).update(kept, _texts=texts)
+def _measurement(found: Any, complain: Complain) -> Skimmed:
+    made, kept = object.__new__(Skimmed), dict(vars(found))
+    unread = {
+        "events": partial(_events, kept.pop("events"), complain),
+        "gpu": partial(decode, kept.pop("gpu"), GpuTimes, complain),
+        "losses": partial(decode, kept.pop("losses"), Losses, complain),
+    }
+    vars(made).update(kept, _unread=unread)
     return made
+
+
+def _events(texts: Any, complain: Complain) -> Events:
+    made, columns = object.__new__(SkimmedEvents), dict(vars(texts))
+    times = columns.pop("time_ns")
+    read = {name: decode(text, list[int], complain) for name, text in columns.items()}
+    unread = {"time_ns": partial(decode, times, list[int], complain)}
+    vars(made).update(read, _unread=unread, _text=times)
+    return made
+
+
+def decode(text: msgspec.Raw, kind: type, complain: Complain) -> Any:
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except ValueError:
+        complain()
+        raise

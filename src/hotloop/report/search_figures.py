@@ -121,7 +121,8 @@ def middle_trial(study: Study, plan: Plan) -> Trial | None:
 
 def _chosen(timed: Sequence[_Timed], plan: Plan) -> list[_Timed]:
     """Those of the proof, which ran side by side, wherever it has measured this plan."""
-    of_plan = [each for each in timed if each.plan == key(plan)]
+    wanted = key(plan)
+    of_plan = [each for each in timed if each.plan == wanted]
     return [each for each in of_plan if each.proof] or of_plan
 
 
@@ -138,7 +139,7 @@ def _pace(timed: Sequence[_Timed], plan: Plan) -> Pace | None:
     chosen = _chosen(timed, plan)
     if not chosen:
         return None
-    paces = [each.pace for each in chosen]
+    wanted, paces = key(plan), [each.pace for each in chosen]
     epochs = [pace.epoch_seconds for pace in paces if pace.epoch_seconds is not None]
     peaks = [pace.memory for pace in paces if pace.memory is not None]
     return Pace(
@@ -146,7 +147,7 @@ def _pace(timed: Sequence[_Timed], plan: Plan) -> Pace | None:
         step_seconds=statistics.geometric_mean(pace.step_seconds for pace in paces),
         epoch_seconds=statistics.geometric_mean(epochs) if epochs else None,
         memory=round(statistics.median(peaks)) if peaks else None,
-        one_off_seconds=max(each.pace.one_off_seconds for each in timed if each.plan == key(plan)),
+        one_off_seconds=max(each.pace.one_off_seconds for each in timed if each.plan == wanted),
         phases=_phases(_middle(chosen).trial),
         screened=not chosen[0].proof,
     )
