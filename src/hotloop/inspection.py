@@ -54,6 +54,8 @@ class LoaderLook:
     batch_items: list[int] = field(default_factory=list)
     samples: Samples = field(default_factory=Samples)
     """Only of a worker: those of the job's own process are among the others."""
+    item_queued_seconds: list[float] = field(default_factory=list)
+    """Of `item_cpu_seconds`, those without a core: others had them. Empty: not known."""
 
 
 @dataclass(frozen=True)

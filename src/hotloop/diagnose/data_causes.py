@@ -13,7 +13,7 @@ from hotloop.diagnose.loading import Loading, loading
 from hotloop.diagnose.sightings import Sighting, in_workers, seconds_by_line, share, sightings
 from hotloop.diagnose.steady import Span, steady_spans, steady_steps
 from hotloop.diagnose.wording import percent, seconds, times
-from hotloop.inspection import Frame
+from hotloop.inspection import Frame, LoaderLook
 from hotloop.measurement import Kind
 from hotloop.timeline import Phase
 
@@ -91,7 +91,7 @@ def _starts(spans: list[Span]) -> tuple[int, float]:
 
 def _slow_item(case: Case, load: Loading) -> Cause | None:
     looks = case.inspection.loaders if case.inspection else []
-    items = sorted(item for look in looks for item in look.item_seconds)
+    items = sorted(item for look in looks for item in _given_a_core(look))
     if len(items) < ENOUGH_ITEMS or not sum(items):
         return None
     usual = statistics.median(items)
@@ -104,6 +104,14 @@ def _slow_item(case: Case, load: Loading) -> Cause | None:
         f"the time: up to {seconds(items[-1])}, where {seconds(usual)} is usual",
     )
     return Cause("slow_item", load.saved_without(part), evidence, _places(seen_loading(case)))
+
+
+def _given_a_core(look: LoaderLook) -> list[float]:
+    """What each item takes without the time that others had the core: any may be met by that."""
+    queued = look.item_queued_seconds
+    if len(queued) != len(look.item_seconds):
+        return look.item_seconds
+    return [max(took - lost, 0.0) for took, lost in zip(look.item_seconds, queued, strict=True)]
 
 
 def _storage(case: Case, load: Loading) -> Cause | None:

@@ -136,6 +136,19 @@ def test_a_few_items_may_take_most_of_the_time() -> None:
     assert any("80.0 ms, where 500 µs is usual" in line for line in finding.evidence)
 
 
+def test_but_not_those_that_were_given_no_core_meanwhile() -> None:
+    items, queued = [0.0005] * 78 + [0.08] * 2, [0.0] * 78 + [0.0795] * 2
+    finding = found(
+        loaded(
+            (90.0, [ITEM]),
+            item_seconds=items,
+            item_cpu_seconds=items,
+            item_queued_seconds=queued,
+        )
+    )
+    assert finding.cause != "slow_item"
+
+
 def test_workers_that_are_started_for_every_pass() -> None:
     log = Log()
     for _ in range(10):

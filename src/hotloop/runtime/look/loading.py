@@ -12,7 +12,7 @@ import os
 from dataclasses import asdict
 from operator import getitem
 from pathlib import Path
-from time import monotonic, perf_counter
+from time import monotonic, perf_counter, thread_time
 from typing import Any
 
 from hotloop.inspection import Frame, LoaderLook, Samples
@@ -87,11 +87,13 @@ class LoaderProbe:
 
     def _timed(self, get: Any, *args: Any) -> Any:
         self._enter_worker()
-        began, busy = perf_counter(), self._occupation.seconds()
+        began, busy, queued = perf_counter(), thread_time(), self._occupation.queued()
         item = get(*args)
         if len(self._look.item_seconds) < MOST_ITEMS:
             self._look.item_seconds.append(perf_counter() - began)
-            self._look.item_cpu_seconds.append(self._occupation.seconds() - busy)
+            waited = self._occupation.queued() - queued
+            self._look.item_cpu_seconds.append(thread_time() - busy + waited)
+            self._look.item_queued_seconds.append(waited)
         return item
 
     def _batch(self, fetcher: Any, items: list[Any]) -> Any:

@@ -23,9 +23,10 @@ class Occupation:
             self._file = os.open(SCHEDULER, os.O_RDONLY | os.O_CLOEXEC)
 
     def seconds(self) -> float:
-        return thread_time() + self._queued()
+        return thread_time() + self.queued()
 
-    def _queued(self) -> float:
+    def queued(self) -> float:
+        """Of these, those in the queue."""
         if self._file < 0:
             return 0.0
         try:
