@@ -27,7 +27,7 @@ from hotloop.workshop import rescuing, rungs
 from hotloop.workshop.examine import Examiner
 from hotloop.workshop.footing import Footing, NoPlan
 from hotloop.workshop.measured import measured
-from hotloop.workshop.outlook import AFTER_THE_CLIMB, AFTER_THE_PROOF, outlook
+from hotloop.workshop.outlook import AFTER_THE_CLIMB, AFTER_THE_PROOF, is_short, outlook
 from hotloop.workshop.promising import promising
 from hotloop.workshop.refusals import refusals
 from hotloop.workshop.rescuing import Rescued
@@ -193,7 +193,8 @@ class _Optimization:
             out = {*self._excluded, BATCH}
             left = [one for one in candidates if one.lever not in out]
             workshop.keep_back(AFTER_THE_CLIMB)
-            found = climb(start, left, workshop, patience, self._footing.plan)
+            in_haste = is_short(left, workshop.left, baseline.seconds)
+            found = climb(start, left, workshop, patience, self._footing.plan, in_haste)
             workshop.keep_back(0)
             self._note(climb=found)
             if found.plan == self._footing.plan:

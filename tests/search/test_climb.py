@@ -409,3 +409,13 @@ def test_one_that_does_nothing_itself_does_not() -> None:
     assert found.plan == plan_of("fused_optimizer")
     tried = {one.lever: one.reason for one in found.tried}
     assert tried["compile"] == "compile did nothing."
+
+
+def test_where_time_is_short_what_compiles_comes_last() -> None:
+    offered = candidates(compile=0.5, compile_blocks=0.4, fused_optimizer=0.2, channels_last=0.1)
+    bench = SimulatedBench(gains(fused_optimizer=1.2))
+    found = climb(1.0, offered, bench, FOR_EVER, quick_first=True)
+    first = [tried.lever for tried in found.tried][:3]
+    assert first == ["fused_optimizer", "channels_last", "compile"]
+    usual = climb(1.0, offered, SimulatedBench(gains(fused_optimizer=1.2)), FOR_EVER)
+    assert usual.tried[0].lever == "compile"

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from hotloop.search.climb import Candidate
 from hotloop.trial.trial import Trial
-from hotloop.workshop.outlook import kept_back, outlook
+from hotloop.workshop.outlook import is_short, kept_back, outlook
 from tests import builders
 
 
@@ -47,3 +49,10 @@ def test_what_is_compiled_once_is_not_compiled_again() -> None:
 def test_a_trial_without_a_measurement_is_reckoned_with_whole() -> None:
     crashed = builders.trial(seconds=30.0, measurement=None)
     assert kept_back(3600.0, 20, [took(10.0), crashed]) == 400.0
+
+
+def test_time_is_short_where_compiling_might_take_all_of_it() -> None:
+    two = (Candidate("compile", ({},), 0.3), Candidate("fused_optimizer", ({},), 0.1))
+    assert is_short(two, left=40.0, seconds=5.0)
+    assert not is_short(two, left=90.0, seconds=5.0)
+    assert not is_short(two, left=math.inf, seconds=5.0)

@@ -20,6 +20,9 @@ CLEARLY_WORSE = 1.25
 MOST_SECOND_LOOKS = 4
 """A search costs the user's time: five optimisations are decided in ten trials, of 32 plans."""
 
+COMPILING = ("compile", "compile_blocks", "compile_loss", "fused_attention", "shape_padding")
+"""Whose first trial takes many times what one of the job as it is does."""
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -100,13 +103,15 @@ def climb(
     bench: Bench,
     patience: float,
     start: Plan | None = None,
+    quick_first: bool = False,
 ) -> Climb:
     """Adds one optimisation after the other, the most promising first, and keeps what helps.
 
     `baseline`: what the job as it is came to. `patience`: seconds after which to stop when nothing
     at all has helped. `start`: the plan that the baseline had, where the job needs one to run.
+    `quick_first`: what compiles comes last, since its trial may take all the time that is left.
     """
-    ranked = _most_promising_first(candidates)
+    ranked = _most_promising_first(candidates, quick_first)
     ascent = _Ascent(baseline, ranked, bench, patience, start or Plan())
     with contextlib.suppress(BudgetSpent, _OutOfPatience):
         ascent.first_looks()
@@ -225,15 +230,16 @@ class _Ascent:
         return (*brought, LeverSetting(lever, setting))
 
 
-def _most_promising_first(candidates: Sequence[Candidate]) -> list[Candidate]:
+def _most_promising_first(candidates: Sequence[Candidate], quick_first: bool) -> list[Candidate]:
     ranks = list(LEVERS)
     worth = {candidate.lever: candidate for candidate in candidates if candidate.settings}
 
-    def place(one: Candidate) -> tuple[float, float, int, bool]:
+    def place(one: Candidate) -> tuple[bool, float, float, int, bool]:
         """A stand-in comes right after what it stands in for."""
         leader = worth.get(stood_for(one.lever) or one.lever, one)
         rank = ranks.index(leader.lever)
-        return -(leader.predicted or 0.0), -leader.share, rank, leader is not one
+        waits = quick_first and leader.lever in COMPILING
+        return waits, -(leader.predicted or 0.0), -leader.share, rank, leader is not one
 
     return sorted(worth.values(), key=place)
 

@@ -13,6 +13,8 @@ TO_PROVE, TO_EXAMINE, TO_EXAMINE_AGAIN, TO_SOAK = 10, 7, 2, 3
 """Runs."""
 FOR_A_PART = 4
 """Left out a few times, and once on the ladder."""
+TO_COMPILE = 10
+"""Runs of the job as it is that a first one which compiles takes: seven to ten were seen on CPUs."""
 MOST_KEPT_BACK = 0.7
 """Of the budget."""
 
@@ -29,6 +31,12 @@ def outlook(candidates: Sequence[Candidate], seconds: float) -> Outlook:
     afterwards = AFTER_THE_CLIMB + FOR_A_PART * len(candidates) + TO_PROVE + TO_EXAMINE_AGAIN
     most = 1 + 2 * settings + afterwards
     return Outlook((least, most), (least * seconds, most * seconds))
+
+
+def is_short(candidates: Sequence[Candidate], left: float, seconds: float) -> bool:
+    """Whether what compiles might take the time that the others need. `left`: for all of them."""
+    runs = sum(len(one.settings) for one in candidates)
+    return left < (runs + TO_COMPILE) * seconds
 
 
 AFTER_THE_CLIMB = TO_PROVE + TO_EXAMINE + TO_SOAK

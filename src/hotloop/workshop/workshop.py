@@ -84,6 +84,11 @@ class Workshop:
     def budget(self) -> float | None:
         return self._granted.budget
 
+    @property
+    def left(self) -> float:
+        """Of the budget, without what is kept back."""
+        return self._left()
+
     def measure_by(self, baseline: Figures) -> None:
         """From here on every trial measures the same number of steps."""
         steps = self._granted.steps or steps_for(baseline.step.p50)
