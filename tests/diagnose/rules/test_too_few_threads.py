@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from hotloop.inspection import Call, Inspection
 from hotloop.levers.threads import PARALLEL
 from hotloop.measurement import Software
 from tests.builders import Log, loader
-from tests.diagnose.making import case, users
+from tests.diagnose.making import case, operator_line, operators, users
 
 SET = users(3, source="torch.set_num_threads(1)")
 ALONE = [loader(workers=0)]
@@ -47,6 +48,22 @@ def test_a_roof_that_something_else_disturbed_tells_nothing() -> None:
     spoilt = replace(made.roof, cpu_matrix_flops_one_thread=200e9)
     finding = too_few_threads(replace(made, roof=spoilt))
     assert finding is not None and finding.share == pytest.approx(PARALLEL * (1 - 1 / 1.8))
+
+
+def counted(**line: Any) -> Inspection:
+    """The operators of a step, all from one line."""
+    return Inspection(operators=operators(operator_line(users(9), 100, **line)))
+
+
+def test_tiny_operators_have_nothing_to_share() -> None:
+    tiny = counted(elements=4096, flops=200 * 1e5)
+    assert too_few_threads(case(computes(), tiny, threads=1, loaders=ALONE)) is None
+
+
+@pytest.mark.parametrize("large", [{"elements": 10**6}, {"elements": 16, "flops": 200 * 1e8}])
+def test_large_ones_do(large: dict[str, Any]) -> None:
+    finding = too_few_threads(case(computes(), counted(**large), threads=1, loaders=ALONE))
+    assert finding is not None and finding.share == pytest.approx(PARALLEL / 2)
 
 
 def test_every_core_has_its_thread() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
-from hotloop.diagnose.threads import computing, places
+from hotloop.diagnose.threads import computing, places, shared
 from hotloop.diagnose.wording import percent, times
 from hotloop.levers.threads import PARALLEL
 
@@ -19,7 +19,9 @@ def too_few_threads(case: Case) -> Finding | None:
         return None
     speed, how = _speed(case, free)
     now, _ = _speed(case, threads)
-    share = computing(case) * PARALLEL * (1 - now / speed)
+    large = shared(case)
+    parallel = PARALLEL if large is None else min(large, PARALLEL)
+    share = computing(case) * parallel * (1 - now / speed)
     if share < LEAST_SHARE:
         return None
     return Finding(
@@ -31,7 +33,7 @@ def too_few_threads(case: Case) -> Finding | None:
         evidence=(
             f"{percent(computing(case))} of a step is computing, on the CPU",
             how,
-            f"assumed: {percent(PARALLEL)} of that gets faster with threads",
+            f"assumed: {percent(parallel)} of that gets faster with threads",
         ),
         places=places(case),
         levers=("threads",),
