@@ -187,6 +187,10 @@ class Software:
     """"cpu", or the GPU's name."""
     bfloat16: bool | None = None
     """Whether the GPU computes in it, rather than emulate it. None: not asked."""
+    float8: bool | None = None
+    """Whether the GPU multiplies in 8 bits. None: not asked."""
+    torchao: bool = False
+    """Whether the script's interpreter has it."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import faulthandler
+import importlib.util
 import json
 import os
 import platform
@@ -22,6 +23,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from hotloop.errors import HotloopError, JobInvalid
+from hotloop.levers.fp8 import has_eight_bits
 from hotloop.measurement import GpuTimes, Losses, Measurement, Memory, Software
 from hotloop.runtime import tracebacks
 from hotloop.runtime.deep.deepening import Deepening
@@ -190,7 +192,12 @@ class Child:
         events = watch.clock.events
         used = memory.peak(torch)  # before reading anything back, which takes memory of its own
         return Measurement(
-            software=replace(software, bfloat16=_if_readable(lambda: _bfloat16(torch), None)),
+            software=replace(
+                software,
+                bfloat16=_if_readable(lambda: _bfloat16(torch), None),
+                float8=_if_readable(lambda: _float8(torch), None),
+                torchao=importlib.util.find_spec("torchao") is not None,
+            ),
             events=events,
             gpu=_if_readable(lambda: watch.gpu_clock.times(events), GpuTimes()),
             losses=_if_readable(lambda: watch.loss.losses(events), Losses()),
@@ -234,6 +241,12 @@ def _bfloat16(torch: Any) -> bool | None:
     if not torch.cuda.is_initialized():
         return None
     return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+
+
+def _float8(torch: Any) -> bool | None:
+    if not torch.cuda.is_initialized():
+        return None
+    return has_eight_bits(torch)
 
 
 def _compile_seconds() -> float | None:

@@ -19,6 +19,7 @@ PARTNERS = frozenset(
         ("channels_last", "compile"),
         ("fused_attention", "compile"),
         ("fused_attention", "bf16"),
+        ("fp8", "bf16"),
         ("shape_padding", "bf16"),
         ("shape_padding", "tf32"),
         ("compile_loss", "bf16"),
@@ -56,7 +57,8 @@ def are_partners(one: str, other: str) -> bool:
     enough; compiling fuses the casts away. Channels last costs transpositions that compiling
     removes and pays in convolutions of bf16. The fastest attention takes 16-bit numbers alone, and
     a model without its score matrices may be best compiled in another mode. Products are padded for
-    tensor cores, which compute in 16 bits or in TF32 alone. A compiled loss spares
+    tensor cores, which compute in 16 bits or in TF32 alone. Products in 8 bits leave the rest of a
+    model in 16, or in 32 where they win less. A compiled loss spares
     the cast that bf16 brings, and is a larger part of a step whose model is compiled; one that is
     computed in chunks spares float32 copies of 16-bit logits. Once a compiled model leaves the CPU
     idle, it is the optimizer's many small kernels that are waited for. And a loader hides behind a
