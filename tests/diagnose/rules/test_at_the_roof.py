@@ -44,6 +44,12 @@ def test_bandwidth_at_the_roof() -> None:
     assert at_the_roof(compiled) is None  # it moves less than was counted
 
 
+def test_a_roof_that_was_measured_beside_other_work_is_none() -> None:
+    made = computing(0.8)
+    assert made.roof is not None
+    assert at_the_roof(replace(made, roof=replace(made.roof, disturbed=True))) is None
+
+
 @pytest.mark.parametrize("share", [0.1, 0.5])
 def test_far_from_it(share: float) -> None:
     assert at_the_roof(computing(share)) is None

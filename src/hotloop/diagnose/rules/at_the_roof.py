@@ -16,6 +16,8 @@ BUSY = 0.9
 
 
 def at_the_roof(case: Case) -> Finding | None:
+    if case.roof is not None and case.roof.disturbed:
+        return None  # measured beside other work it is too low, and anything reaches it
     found = numbers(case)
     arithmetic = found.mfu_measured or 0.0
     traffic = _traffic(case, found)

@@ -22,7 +22,7 @@ def between_passes(case: Case) -> Finding | None:
         rule="between_passes",
         title=f"{percent(share)} of a step goes by between its parts, unaccounted for",
         share=0.0,
-        remedy="See what the script, or its framework, does there in every step: logging, say.",
+        remedy="See what the script, or its framework, does there: logging, say.",
         effort=Effort.LINES,
         evidence=_evidence(case, share),
         places=distinct(line for line, _ in lines),
