@@ -324,6 +324,7 @@ def test_nothing_else_is_compiled(how: str, torch: Any, apart: Compared, lever: 
     else:
         own = type("Own", (torch.Tensor,), {})
         functional.cross_entropy(x.as_subclass(own), y)
+        assert "of its own kind" in lever.receipt().reason
     assert lever._calls == 0 and not lever._compiled
 
 

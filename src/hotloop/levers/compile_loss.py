@@ -128,9 +128,10 @@ class CompileLoss(Lever):
             return False
         tensors = [value for value in values if isinstance(value, torch.Tensor)]
         plain = (torch.Tensor, torch.nn.Parameter)
-        if not all(type(tensor) in plain for tensor in tensors):
+        if _is_transformed(torch) or not all(type(tensor) in plain for tensor in tensors):
+            self._why_not = "its loss is computed under torch.func, or on tensors of its own kind"
             return False
-        return any(tensor.requires_grad for tensor in tensors) and not _is_transformed(torch)
+        return any(tensor.requires_grad for tensor in tensors)
 
 
 def _is_transformed(torch: Any) -> bool:
