@@ -4,7 +4,7 @@ from hotloop.errors import FailedBeforeFirstStep, ScriptNotFound, TimedOut
 from hotloop.measurement import Measurement
 from hotloop.trial.failures import error_for, traceback_in
 from hotloop.trial.trial import State, Trial
-from tests.builders import job, trial
+from tests.builders import job, measurement, training, trial
 from tests.simulated import plan_of
 
 TRACEBACK = """\
@@ -44,6 +44,16 @@ def test_without_one_the_last_lines_are_shown() -> None:
     printed = "\n".join(str(number) for number in range(100)) + "\n\n"
     assert traceback_in(printed) == "\n".join(str(number) for number in range(88, 100))
     assert traceback_in("") == ""
+
+
+def test_a_script_that_trains_too_little_is_not_asked_whether_it_trains() -> None:
+    short = measurement(training(1).events)
+    ended = trial(state=State.NOTHING_MEASURED, reason="A single step.", measurement=short)
+    error = error_for(ended, job(), "")
+    assert error is not None and "more of them" in error.remedy
+    none = trial(state=State.NOTHING_MEASURED, reason="No step.", measurement=Measurement())
+    error = error_for(none, job(), "")
+    assert error is not None and "Does it train" in error.remedy
 
 
 def test_a_module_that_is_not_there() -> None:

@@ -39,11 +39,7 @@ def error_for(trial: Trial, job: ScriptJob, printed: str) -> HotloopError | None
         case State.COMPLETE | State.INTERRUPTED:
             return None
         case State.NOTHING_MEASURED:
-            return NothingMeasured(
-                trial.reason,
-                "Does it train, and in its first process? Training in its children is not seen.",
-                detail=_tail(printed),
-            )
+            return NothingMeasured(trial.reason, _how_to_measure(trial), detail=_tail(printed))
         case State.NOT_APPLIED:
             return NotApplied(trial.reason, "Take it out of the plan.")
         case State.TIMED_OUT:
@@ -56,6 +52,12 @@ def error_for(trial: Trial, job: ScriptJob, printed: str) -> HotloopError | None
             return _out_of_memory(trial, job, printed)
         case _:
             return _crash(trial, job, printed)
+
+
+def _how_to_measure(trial: Trial) -> str:
+    if trial.measurement is not None and steps_made(trial.measurement):
+        return "Let it make more of them: by its arguments, or with more data."
+    return "Does it train, and in its first process? Training in its children is not seen."
 
 
 def _out_of_memory(trial: Trial, job: ScriptJob, printed: str) -> HotloopError:

@@ -9,7 +9,7 @@ from hotloop.diagnose.call_sites import distinct
 from hotloop.diagnose.gpu_time import gpu_time
 from hotloop.diagnose.loops import at_a_loop, loops
 from hotloop.diagnose.sightings import of_a_step, sightings
-from hotloop.diagnose.wording import percent, seconds
+from hotloop.diagnose.wording import percent, seconds, times
 from hotloop.inspection import OperatorLine
 from hotloop.timeline import Phase
 
@@ -40,7 +40,7 @@ def python_loop(case: Case) -> Finding | None:
         effort=Effort.LINES,
         evidence=(
             f"{queued / steps:,.0f} operators a step are queued there, of {every / steps:,.0f}",
-            f"half of them work on {lines[0].median_elements:,} elements or fewer",
+            f"half of them work on {times(lines[0].median_elements, 'element')} or fewer",
             f"an operator there takes {seconds(_each(case, lines, taken))}, nearly all of it fixed",
         ),
         places=distinct(line.place for line in lines),
