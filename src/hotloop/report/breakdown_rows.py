@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hotloop.figures import Figures, PhaseShare, figures
-from hotloop.report.profile_rows import NAMES
+from hotloop.report.phase_names import phase_names
 from hotloop.report.sides import Side
 from hotloop.timeline import Phase
 
@@ -47,8 +47,8 @@ def _figures(sides: Sequence[Side]) -> list[tuple[Side, Figures]]:
 
 def _breakdown(side: Side, phases: Sequence[PhaseShare]) -> Breakdown:
     """For as many samples as the job's own step has."""
-    batches = side.trial.own_batches
+    batches, names = side.trial.own_batches, phase_names(side.trial.measurement)
     parts = [
-        Part(one.phase, NAMES[Phase(one.phase)], one.seconds / batches, one.share) for one in phases
+        Part(one.phase, names[Phase(one.phase)], one.seconds / batches, one.share) for one in phases
     ]
     return Breakdown(side.label, sum(part.seconds for part in parts), tuple(parts))

@@ -40,7 +40,7 @@ def _two_steps(trial: Trial, kernels: Kernels) -> TwoSteps | None:
         return None
     window = Window(inside[0], inside[1], inside[2])
     lanes = (
-        cpu_lane(events, window),
+        cpu_lane(trial.measurement, window),
         _merged(COPIES, kernels, window, copies=True),
         _merged(GPU, kernels, window, copies=False),
     )

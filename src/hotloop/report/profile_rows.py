@@ -8,18 +8,10 @@ from hotloop import units
 from hotloop.figures import Figures, PhaseShare, training_loader
 from hotloop.levers.base import Receipt
 from hotloop.measurement import Inventory, LoaderSeen, Measurement, Memory, ModelSeen, OptimizerSeen
+from hotloop.report.phase_names import phase_names
 from hotloop.suggest import Suggestion
 from hotloop.timeline import Phase
 from hotloop.trial.trial import Shielding
-
-NAMES = {
-    Phase.DATA: "waiting for data",
-    Phase.COPY: "copying to device",
-    Phase.FORWARD: "forward and loss",
-    Phase.BACKWARD: "backward",
-    Phase.OPTIMIZER: "optimizer",
-    Phase.REST: "unaccounted for",
-}
 
 
 @dataclass(frozen=True)
@@ -49,11 +41,12 @@ def rows(
     receipts: tuple[Receipt, ...] = (),
     worth: tuple[Suggestion, ...] = (),
 ) -> ProfileRows:
+    names = phase_names(measurement)
     return ProfileRows(
         headline=_headline(found),
         step=_step(found),
-        phases=tuple(_phase(share) for share in found.phases),
-        gpu_phases=tuple(_phase(share) for share in found.gpu_phases),
+        phases=tuple(_phase(share, names) for share in found.phases),
+        gpu_phases=tuple(_phase(share, names) for share in found.gpu_phases),
         facts=(
             *_applied(receipts),
             *_run_facts(measurement, found),
@@ -106,10 +99,9 @@ def _step(found: Figures) -> tuple[str, ...]:
     )
 
 
-def _phase(share: PhaseShare) -> PhaseRow:
-    name = NAMES[Phase(share.phase)]
+def _phase(share: PhaseShare, names: dict[Phase, str]) -> PhaseRow:
     text = f"{units.percent(share.share):>6} {units.seconds(share.seconds):>9}"
-    return PhaseRow(share.phase, name, share.share, text)
+    return PhaseRow(share.phase, names[Phase(share.phase)], share.share, text)
 
 
 def _applied(receipts: tuple[Receipt, ...]) -> list[tuple[str, str]]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from hotloop import units
 from hotloop.equivalence.judge import Equivalence
 from hotloop.figures import PhaseShare
+from hotloop.measurement import Measurement
 from hotloop.plan import LeverSetting
 from hotloop.report import equivalence_rows, rescue_rows
+from hotloop.report.phase_names import phase_names
 from hotloop.report.plan_words import NOTHING, setting_words
-from hotloop.report.profile_rows import NAMES
 from hotloop.report.search_figures import Pace, Rung, SearchFigures, search_figures
 from hotloop.report.trial_rows import Telling, TrialRow
 from hotloop.search.batch_sizes import Curve, SizePoint
@@ -67,7 +68,7 @@ def rows(study: Study) -> SearchRows:
     return SearchRows(
         headline=_headline(found, figures) if won else found.verdict,
         won=won,
-        phases=_phases(figures.before, figures.after),
+        phases=_phases(figures.before, figures.after, phase_names(_measured(study))),
         ladder=ladder,
         screened=any(SCREENED in row.step for row in ladder),
         tried=() if won else _tried(study, found.options.objective),
@@ -123,13 +124,25 @@ def _interval(comparison: Comparison, better: str = "") -> str:
     return f"{ratio} [{comparison.low:.2f}, {comparison.high:.2f}]"
 
 
-def _phases(before: Pace | None, after: Pace | None) -> tuple[PhaseChange, ...]:
+def _measured(study: Study) -> Measurement | None:
+    return next((trial.measurement for trial in study.trials if trial.measurement), None)
+
+
+def _phases(
+    before: Pace | None, after: Pace | None, names: dict[Phase, str]
+) -> tuple[PhaseChange, ...]:
     if before is None:
         return ()
     then = _seconds(before.phases)
     now = _seconds(after.phases) if after else {}
     return tuple(
-        _phase(phase, then.get(phase, 0.0), now.get(phase, 0.0), after is not None)
+        PhaseChange(
+            phase,
+            names[phase],
+            then.get(phase, 0.0),
+            now.get(phase, 0.0),
+            _changed(then.get(phase, 0.0), now.get(phase, 0.0) if after else None),
+        )
         for phase in Phase
         if phase in then or phase in now
     )
@@ -139,9 +152,9 @@ def _seconds(phases: tuple[PhaseShare, ...]) -> dict[str, float]:
     return {share.phase: share.seconds for share in phases}
 
 
-def _phase(phase: Phase, before: float, after: float, changed: bool) -> PhaseChange:
-    text = f"{units.seconds(before):>9}" + (f" → {units.seconds(after):>9}" if changed else "")
-    return PhaseChange(phase, NAMES[phase], before, after, text)
+def _changed(before: float, after: float | None) -> str:
+    now = "" if after is None else f" → {units.seconds(after):>9}"
+    return f"{units.seconds(before):>9}{now}"
 
 
 def _ladder(figures: SearchFigures) -> tuple[LadderRow, ...]:

@@ -11,7 +11,7 @@ from hotloop import timeline
 from hotloop.durations import Run
 from hotloop.figures import step_times
 from hotloop.measurement import Events, Kind, Measurement
-from hotloop.report.profile_rows import NAMES
+from hotloop.report.phase_names import NAMES, phase_names
 from hotloop.report.sides import Side
 from hotloop.timeline import Phase
 
@@ -95,7 +95,8 @@ def _of_side(side: Side) -> TwoSteps | None:
     return replace(made, note=f"{longer} {made.note}".strip())
 
 
-def cpu_lane(events: Events, window: Window) -> Lane:
+def cpu_lane(measurement: Measurement, window: Window) -> Lane:
+    events = measurement.events
     first, last = _inside(events, window)
     phases = timeline.phases_at(events, events.time_ns[first : last + 1])
     spans: list[tuple[int, int, Phase]] = []
@@ -104,7 +105,7 @@ def cpu_lane(events: Events, window: Window) -> Lane:
         if spans and spans[-1][2] is phase and spans[-1][1] == begin:
             begin = spans.pop()[0]
         spans.append((begin, end, phase))
-    return _lane(CPU, window, spans)
+    return _lane(CPU, window, spans, phase_names(measurement))
 
 
 def copy_lane(events: Events, window: Window) -> Lane:
@@ -128,7 +129,7 @@ def _two_steps(label: str, measurement: Measurement | None) -> TwoSteps | None:
         return None
     events = measurement.events
     gpu = _gpu_lane(measurement, window) if window.gpu_timed else Lane(GPU, ())
-    lanes = (cpu_lane(events, window), copy_lane(events, window), gpu)
+    lanes = (cpu_lane(measurement, window), copy_lane(events, window), gpu)
     return window.steps(label, lanes, BY_EVENTS if gpu.bars else "")
 
 
@@ -191,13 +192,14 @@ def _stretch(measurement: Measurement, window: Window) -> list[int]:
     return timed[first : last + 1]
 
 
-def _lane(name: str, window: Window, spans: Sequence[tuple[float, float, Phase]]) -> Lane:
-    found = (window.bar(begin, end, phase, _name(phase)) for begin, end, phase in spans)
+def _lane(
+    name: str,
+    window: Window,
+    spans: Sequence[tuple[float, float, Phase]],
+    names: dict[Phase, str] = NAMES,
+) -> Lane:
+    found = (window.bar(begin, end, phase, names[phase]) for begin, end, phase in spans)
     return Lane(name, tuple(bar for bar in found if bar is not None))
-
-
-def _name(phase: Phase) -> str:
-    return NAMES.get(phase, "evaluation")
 
 
 def _inside(events: Events, window: Window) -> tuple[int, int]:
