@@ -58,6 +58,28 @@ def test_tf32_where_bfloat16_would_be_faster() -> None:
     assert found.share == pytest.approx((8 - 8 * 389 / 742 / 0.7) / 10, abs=0.01)
 
 
+def test_attention_on_32_bit_numbers_counts_where_16_bits_are_the_remedy() -> None:
+    wide = "fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel<float>)"
+    narrow = (
+        "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, cutlass::bfloat16_t>>"
+    )
+
+    def share(product: str, attention: str) -> float:
+        def job(scene: Scene) -> None:
+            scene.train(lambda: scene.run(product, 4), lambda: scene.run(attention, 6)).step()
+
+        found = fp32_matmul(case(job))
+        assert found is not None
+        assert ("attention" in found.title) == (found.share > 0.4)
+        return found.share
+
+    after = 4 * 389 / 742 / 0.7
+    won = share(PRODUCT_IN_TF32, wide)
+    assert won == pytest.approx((4 - after + 6 * 0.8) / 10, abs=0.01)
+    assert share(PRODUCT_IN_TF32, narrow) == pytest.approx((4 - after) / 10, abs=0.01)
+    assert share(PRODUCT_IN_FP32, wide) < 0.4  # TF32 comes first, and leaves attention as it is
+
+
 def test_a_gpu_that_has_neither_tf32_nor_bfloat16() -> None:
     old = replace(case(products), roof=Roof(matrix_flops={"float32": 8e12, "float16": 65e12}))
     found = fp32_matmul(old)

@@ -1,7 +1,8 @@
 """Products are computed in a wider format than need be, while faster units stand idle.
 
 On a GPU: in FP32 proper, where tensor cores would do TF32 many times faster; or in TF32, where they
-would do bfloat16 twice as fast. On a CPU: in FP32, where this one multiplies bfloat16 faster.
+would do bfloat16 twice as fast, and fused attention several times: its fastest kernels take 16-bit
+numbers alone. On a CPU: in FP32, where this one multiplies bfloat16 faster.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ REACHED = 0.7
 """Of the faster format's peak. Tensor cores ask for larger products than most models have."""
 WORTH = 1.3
 """Times as fast. On a CPU casts eat up what is less."""
+ATTENTION = 5.0
+"""Times as fast is fused attention in 16 bits, forward and backward."""
 FASTER = {"float32": ("tf32", "bfloat16", "float16"), "tf32": ("bfloat16", "float16")}
 """What may be turned to, the one that changes least first."""
 NAMES = {"float32": "FP32", "tf32": "TF32", "bfloat16": "bfloat16", "float16": "float16"}
@@ -40,15 +43,20 @@ def _in(case: Case, wide: str) -> Finding | None:
     if wide not in rates or narrow is None or rates[narrow] < WORTH * rates[wide]:
         return None
     spent, measured = _spent(case, wide)
+    if not spent:
+        return None
     after = min(_at_best(case, spent, wide, narrow), spent)
-    share = share_won(case, spent - after)
+    attention = 0.0 if narrow == "tf32" else _attention(case)
+    share = share_won(case, spent - after + attention * (1 - 1 / ATTENTION))
     if share < LEAST_SHARE:
         return None
     step = case.figures.step.mean
     how = "take" if measured else "take, by their FLOPs, at least"
+    what = f"{NAMES[wide]} and attention in FP32" if attention else NAMES[wide]
+    taken = percent(min((spent + attention) / step, 1.0))
     return Finding(
         rule="fp32_matmul",
-        title=f"Matrix products in {NAMES[wide]} take {percent(min(spent / step, 1.0))} of a step",
+        title=f"Matrix products in {what} take {taken} of a step",
         share=share,
         remedy=REMEDIES[narrow],
         effort=Effort.SETTING if narrow == "tf32" else Effort.LINES,
@@ -57,6 +65,13 @@ def _in(case: Case, wide: str) -> Finding | None:
             f"this machine computes {rates[wide] / 1e12:.3g} TFLOP/s in {NAMES[wide]} "
             f"and {rates[narrow] / 1e12:.3g} in {NAMES[narrow]}",
             f"in {NAMES[narrow]} they would take about {seconds(after)}",
+            *(
+                [
+                    f"fused attention in FP32 takes {seconds(attention)} a step; its kernels for "
+                    "16 bits are several times as fast"
+                ]
+                * (attention > 0)
+            ),
         ),
         places=heavy_lines(case, by_flops),
         levers=LEVERS[narrow],
@@ -77,6 +92,12 @@ def _spent(case: Case, wide: str) -> tuple[float, bool]:
     flops = _flops(case) if case.on_gpu or wide == "float32" else 0.0
     most = case.share("forward", "backward") * case.figures.step.mean
     return min(flops / peaks(case)[wide], most), False
+
+
+def _attention(case: Case) -> float:
+    """Seconds a step of fused attention on 32-bit numbers."""
+    wide = [one for one in kernels(case) if one.work is Work.ATTENTION and one.is_queued_up]
+    return seconds_a_step(case, wide, lambda one: number_format(one.name) == "float32")
 
 
 def _at_best(case: Case, spent: float, wide: str, narrow: str) -> float:
