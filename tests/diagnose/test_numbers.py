@@ -105,7 +105,7 @@ class TestTraffic:
         assert found.host_to_device_bytes_step == pytest.approx(1_000, rel=0.1)
 
     def test_memory(self) -> None:
-        allocator = Allocator(retries=3, reserved=100, allocated=60)
+        allocator = Allocator(retries=3, reserved=100, allocated=10, peak_allocated=60)
         found = numbers(look_at(case(job), allocator=allocator))
         assert found.allocator_retries == 3
         assert found.fragmentation == pytest.approx(0.4)

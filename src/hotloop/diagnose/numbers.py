@@ -97,7 +97,9 @@ def _on_paper(case: Case) -> float | None:
 
 
 def _fragmentation(allocator: Allocator) -> float | None:
-    return _over(float(allocator.reserved - allocator.allocated), float(allocator.reserved))
+    """Of what is reserved, never in use at once: between two steps most of it is always free."""
+    most = allocator.peak_allocated or allocator.allocated
+    return _over(float(max(allocator.reserved - most, 0)), float(allocator.reserved))
 
 
 def _samples_a_step(case: Case) -> float | None:

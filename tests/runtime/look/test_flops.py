@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hotloop.inspection import Operators
+from hotloop.runtime.look.flops import is_heavy
 from hotloop.runtime.look.operators import OperatorProbe
 
 
@@ -105,3 +106,8 @@ def test_by_the_format_of_the_operands(torch: Any) -> None:
     x = torch.randn(4, 8, dtype=torch.float64)
     found = counted(torch, lambda: (x @ x.T, x.float() @ x.float().T))
     assert found.flops == {"float64": 2 * 4 * 8 * 4, "float32": 2 * 4 * 8 * 4}
+
+
+def test_the_norm_of_gradients_leaves_the_count_whole() -> None:
+    assert is_heavy("linalg_solve") and is_heavy("lstm")
+    assert not is_heavy("linalg_vector_norm") and not is_heavy("add")

@@ -52,11 +52,11 @@ def _won(case: Case, gpu: GpuTime, calls: float) -> float:
 
 
 def _evidence(steps: int, allocator: Allocator, share: float) -> tuple[str, ...]:
+    unused = max(allocator.reserved - (allocator.peak_allocated or allocator.allocated), 0)
     return (
         f"{allocator.driver_calls} segments were asked of the driver in {steps} steps",
         f"{times(allocator.retries, 'time')} all it kept had to be given back first",
-        f"{size(allocator.reserved - allocator.allocated)} of {size(allocator.reserved)} reserved "
-        "are in nobody's use",
+        f"{size(unused)} of {size(allocator.reserved)} reserved are never in use at once",
         *(
             [f"the GPU idles for {percent(share)} of a step, more than queueing takes"]
             * (share > 0)
