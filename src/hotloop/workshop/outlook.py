@@ -14,7 +14,7 @@ TO_PROVE, TO_EXAMINE, TO_EXAMINE_AGAIN, TO_SOAK = 10, 7, 2, 3
 FOR_A_PART = 4
 """Left out a few times, and once on the ladder."""
 TO_COMPILE = 10
-"""Runs of the job as it is that one takes which compiles anew: seven to ten were seen on CPUs."""
+"""Runs of the job as it is that one takes which compiles anew: six to ten were seen on CPUs."""
 MOST_KEPT_BACK = 0.7
 """Of the budget."""
 
