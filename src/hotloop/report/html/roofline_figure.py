@@ -63,7 +63,7 @@ class _Drawing:
         shapes, last = [], float("inf")
         for one in found.ceilings:
             ridge = one.flops / found.bandwidth
-            name = f"{NAMES.get(one.precision, one.precision)} {rate(one.flops)}"
+            name = _roof_name(one.precision, one.flops)
             start, height = x(max(ridge, x.low)), y(one.flops)
             inner = [svg.line(start, height, self._width - RIGHT, height, class_="roof")]
             if abs(height - last) > 14:  # two that lie on each other are told apart by pointing
@@ -71,7 +71,7 @@ class _Drawing:
                     svg.text(
                         self._width - RIGHT,
                         height - 6,
-                        name.partition(" ")[0] if self._compact else name,
+                        self._shown(name),
                         class_="tick end strong",
                     )
                 )
@@ -100,13 +100,22 @@ class _Drawing:
         return shapes
 
     def _label(self, words: str, x: float, y: float) -> Markup:
-        """Beside its dot where there is room, otherwise above it."""
+        """Beside its dot where there is room and no roof is named, otherwise above it."""
         wide = svg.room(words) + 12
-        if x + wide <= self._width:
+        roofs = [_roof_name(one.precision, one.flops) for one in self._found.ceilings]
+        named = max(svg.room(self._shown(name)) for name in roofs)
+        if x + wide <= self._width - RIGHT - named:
             return svg.text(x + 12, y, words, class_="name over")
         if x - wide >= LEFT:
             return svg.text(x - 12, y, words, class_="name over end")
         return svg.text(self._width - RIGHT, y - 16, words, class_="name over end")
+
+    def _shown(self, roof: str) -> str:
+        return roof.partition(" ")[0] if self._compact else roof
+
+
+def _roof_name(precision: str, flops: float) -> str:
+    return f"{NAMES.get(precision, precision)} {rate(flops)}"
 
 
 def rate(flops: float) -> str:
