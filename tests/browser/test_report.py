@@ -115,7 +115,7 @@ def test_what_is_pointed_at_says_what_it_is(opened: Opener) -> None:
     window = opened(rich)
     assert window.tip() == ""
     window.page.locator("#phases .wide .mark").first.hover()
-    assert window.tip().startswith("as it is, waiting for data: ")
+    assert window.tip().startswith("as it is, between steps: ")
     window.page.locator("#losses .wide svg").hover()
     assert window.tip().startswith("backward pass ") and "under the plan" in window.tip()
     window.page.locator("h1").hover()
