@@ -237,6 +237,8 @@ class Inspection:
     loaders: list[LoaderLook] = field(default_factory=list)
     alone_seconds: list[float] = field(default_factory=list)
     """What a step took beyond loading, while the loader's workers stood still. One entry a step."""
+    handed_seconds: list[float] = field(default_factory=list)
+    """On a core, to receive a batch that a worker had made. One entry a batch."""
     synchronisations: list[Synchronisation] = field(default_factory=list)
     operators: Operators | None = None
     losses: list[LossSeen] = field(default_factory=list)

@@ -58,3 +58,18 @@ def test_without_new_workers_the_first_batch_of_a_pass_is_still_waited_for() -> 
     after = 0.0035 + 0.004 / 2  # both cores are busy, and in every other step nobody overlaps
     assert load.saved_by_keeping_workers(2) == pytest.approx(1 - after / 0.040)
     assert load.saved_by_keeping_workers(200) > load.saved_by_keeping_workers(2)
+
+
+def test_what_workers_have_made_must_still_be_received() -> None:
+    load = Loading(0.060, 0.030, workers=4, cores=16, threads=1, collate=0.2, alone=0.01)
+    assert load.saved_without(1.0) == pytest.approx(1 - 0.010 / 0.060)
+    assert replace(load, handed=0.005).saved_without(1.0) == pytest.approx(1 - 0.015 / 0.060)
+    # With a worker to come; until then it is part of the wait.
+    alone = Loading(0.060, 0.030, workers=0, cores=16, threads=1, handed=0.005)
+    assert alone.saved_without(1.0) == pytest.approx(0.5)
+
+
+def test_receiving_is_counted_for_all_batches_of_a_step() -> None:
+    look = LoaderLook(0, [0.001] * 16, [0.001] * 16, [0.002, 0.002], [8, 8])
+    seen = Inspection(loaders=[look], handed_seconds=[0.001, 0.001, 0.5])
+    assert loading(case(training(), seen, **with_loader(workers=2))).handed == pytest.approx(0.001)

@@ -27,6 +27,8 @@ class Loading:
     """… and putting a batch together. All 0: not looked into."""
     alone: float | None = None
     """Seconds that the step's own work takes while no worker runs. None: that was not tried."""
+    handed: float = 0.0
+    """Seconds for receiving what workers have made for one step, however quickly they make it."""
 
     @property
     def work(self) -> float:
@@ -62,8 +64,8 @@ class Loading:
 
         Whatever is slowest: the training, the workers, or all of them where cores are short.
         """
-        busy = self._alone() * self.threads + work * self.on_core
-        return max(self._alone(), work / workers, busy / self.cores)
+        busy = self._alone() * self.threads + self.handed + work * self.on_core
+        return max(self._alone() + self.handed, work / workers, busy / self.cores)
 
     def _alone(self) -> float:
         """The step's own work, if no worker took cores from it."""
@@ -82,6 +84,7 @@ def loading(case: Case) -> Loading:
     batches = sum(step.batches for step in steps) / len(steps) if steps else 0.0
     looks = case.inspection.loaders if case.inspection else []
     alone = case.inspection.alone_seconds if case.inspection else []
+    handed = case.inspection.handed_seconds if case.inspection else []
     threads = 1 if case.on_gpu else min(max(case.measurement.inventory.threads, 1), case.cores)
     return Loading(
         step=case.figures.step.mean,
@@ -93,6 +96,7 @@ def loading(case: Case) -> Loading:
         items_cpu=batches * _a_batch(looks, [s for look in looks for s in look.item_cpu_seconds]),
         collate=batches * _mean([s for look in looks for s in look.collate_seconds]),
         alone=statistics.median(alone) if alone else None,
+        handed=batches * statistics.median(handed) if handed else 0.0,
     )
 
 

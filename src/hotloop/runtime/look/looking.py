@@ -20,6 +20,7 @@ from hotloop.runtime.look.alone import AloneProbe
 from hotloop.runtime.look.calls import CallProbe
 from hotloop.runtime.look.compiling import compilations, compiled_so_far, graph_breaks
 from hotloop.runtime.look.course import MemoryCourse
+from hotloop.runtime.look.handing import HandingProbe
 from hotloop.runtime.look.kernels import KernelProbe
 from hotloop.runtime.look.loading import LoaderProbe
 from hotloop.runtime.look.losses import LossCalls
@@ -46,6 +47,7 @@ class Looking:
         self._patches = Patches()
         self._sampler = Sampler()
         self._loading = LoaderProbe(torch, Path(look.folder))
+        self._handing = HandingProbe()
         self._alone = AloneProbe()
         self._calls = CallProbe(torch)
         self._waits = WaitProbe(torch) if torch.version.cuda or torch.version.hip else None
@@ -67,7 +69,8 @@ class Looking:
     def attach(self) -> None:
         seams = self._watch.seams
         self._loading.attach(self._patches)
-        self._alone.attach(seams)
+        self._alone.attach(seams)  # which lets workers go before anybody counts
+        self._handing.attach(seams)
         self._calls.attach(seams, self._patches)
         self._operator_probe.attach(seams)
         self._losses.attach(seams)
@@ -94,6 +97,7 @@ class Looking:
             samples=self._sampler.samples,
             loaders=self._loading.looks(),
             alone_seconds=self._alone.seconds,
+            handed_seconds=self._handing.seconds,
             synchronisations=self._waits.synchronisations if self._waits else [],
             operators=self._operators,
             losses=self._losses.seen(),
