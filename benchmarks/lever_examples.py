@@ -49,13 +49,17 @@ CHANGES = "--effect changes_training"
 MEMORY = "--objective memory"
 
 EXAMPLES = (
-    *_two("loader_workers", f"{VISION} --effort 20", f"{VISION} --size 8 --batch 4"),
+    *_two("loader_workers", "examples/image_cnn.py", f"{VISION} --size 8 --batch 4"),
     *_two("cache_dataset", f"{VISION} --effort 20", f"{VISION} --size 8 --batch 4"),
     *_two("threads", "benchmarks/planted/many_threads.py", CONTROL),
     *_two("channels_last", f"{VISION} --channels 64 --depth 4", f"{VISION} --channels 3 --depth 1"),
     *_two("compile", f"{LANGUAGE} --context 256", CONTROL),
     *_two("compile_blocks", f"{LANGUAGE} --context 256 --layers 4", CONTROL),
-    *_two("fused_optimizer", "benchmarks/planted/many_parameters.py", f"{VISION} --channels 64"),
+    *_two(
+        "fused_optimizer",
+        f"{LANGUAGE} --layers 12 --width 16 --heads 2 --context 8 --batch 1",
+        f"{VISION} --channels 64",
+    ),
     *_two(
         "fused_attention",
         f"{LANGUAGE} --context 512 --batch 2",
