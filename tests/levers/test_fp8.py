@@ -10,7 +10,7 @@ import pytest
 
 from hotloop.levers import eight_bits, fp8, graphs
 from hotloop.levers.compile import Compile
-from hotloop.levers.eight_bits import Eighth, in_eight_bits
+from hotloop.levers.eight_bits import Converted, in_eight_bits
 from hotloop.levers.fp8 import Fp8
 from hotloop.measurement import Software
 from tests import builders
@@ -39,8 +39,8 @@ def without_gpu(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graphs, "inductor", lambda torch, mode: eager)
 
 
-def converted(torch: Any, function: Any, recipe: str = "rowwise") -> tuple[Any, list[Eighth]]:
-    found: list[Eighth] = []
+def converted(torch: Any, function: Any, recipe: str = "rowwise") -> tuple[Any, list[Converted]]:
+    found: list[Converted] = []
     after = torch._dynamo.lookup_backend("aot_eager")
 
     def backend(graph: Any, inputs: Any) -> Any:
@@ -91,7 +91,7 @@ def test_sizes_that_do_not_pay_or_fit_are_left_alone(
     x = torch.randn(rows, inner)
     function, found = converted(torch, lambda x: model(x))
     assert torch.equal(function(x), model(x))
-    assert found == [Eighth(products=0, small=1)]
+    assert found == [Converted(products=0, small=1)]
 
 
 def test_only_weights_are_multiplied_in_it(torch: Any) -> None:
@@ -99,7 +99,7 @@ def test_only_weights_are_multiplied_in_it(torch: Any) -> None:
     x, y = torch.randn(512, 512), torch.randn(512, 512)
     function, found = converted(torch, lambda x, y: x @ y)
     assert torch.equal(function(x, y), x @ y)
-    assert found == [Eighth()]
+    assert found == [Converted()]
 
 
 def test_weights_multiplied_by_hand(torch: Any) -> None:

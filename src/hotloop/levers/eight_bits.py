@@ -18,16 +18,16 @@ from hotloop.levers.products import Product, read
 
 RECIPES = ("rowwise", "rowwise_with_gw_hp")
 """As torchao names them. Both have three bits of mantissa throughout; the second computes the
-gradients of weights in the wider format. Its scaling by whole tensors keeps two bits of gradients,
-which no training is shown to bear."""
+gradients of weights in the wider format. Its scaling by whole tensors keeps two bits of gradients:
+rounding to that few is what a comparison is there to catch."""
 LEAST = 512
-"""Below, casting both operands takes longer than their product wins."""
+"""Taken for granted: below, casting both operands takes longer than their product wins."""
 TILE = 16
 """Sizes that the kernels take: multiples of this."""
 
 
 @dataclass
-class Eighth:
+class Converted:
     """What became of one graph."""
 
     products: int = 0
@@ -35,9 +35,9 @@ class Eighth:
     """Products with weights that are too small, or of other sizes than kernels take."""
 
 
-def in_eight_bits(torch: Any, captured: Captured, recipe: str, emulate: bool = False) -> Eighth:
+def in_eight_bits(torch: Any, captured: Captured, recipe: str, emulate: bool = False) -> Converted:
     """`emulate`: the same numbers, computed in the wider format. For a device without 8 bits."""
-    done, graph = Eighth(), captured.graph.graph
+    done, graph = Converted(), captured.graph.graph
     weights = _weights(torch, captured)
     for node in list(graph.nodes):
         product = read(torch, node)

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
-from hotloop.levers.eight_bits import LEAST, RECIPES, Eighth, in_eight_bits
+from hotloop.levers.eight_bits import LEAST, RECIPES, Converted, in_eight_bits
 
 if TYPE_CHECKING:
     from hotloop.levers.graphs import Captured
     from hotloop.seams import Seams
 
 GAIN = 0.2
-"""Of the model's own passes: what halving its products' time can win. Only a trial can tell."""
+"""Of the model's own passes, taken for granted. Only a trial can tell."""
 SINCE = (8, 9)
 """The compute capability that has them."""
 NOT_INSTALLED = 'torchao is not installed: pip install "hotloop[fp8]"'
@@ -39,7 +39,7 @@ class Fp8(Lever):
 
     def __post_init__(self) -> None:
         self._torch: Any = None
-        self._graphs: list[tuple[Captured, Eighth]] = []
+        self._graphs: list[tuple[Captured, Converted]] = []
         self._problem = ""
 
     @classmethod

@@ -12,16 +12,21 @@ from hotloop.levers.registry import LEVERS
 from hotloop.plan import LeverSetting, Plan
 from hotloop.search import second_looks
 from hotloop.search.compare import LEAST_GAIN
-from hotloop.search.interactions import combined, missing, names, stood_for, superseded, without
+from hotloop.search.interactions import (
+    combined,
+    compiles,
+    missing,
+    names,
+    stood_for,
+    superseded,
+    without,
+)
 from hotloop.search.second_looks import Idea, Look
 
 CLEARLY_WORSE = 1.25
 """Times the best so far: a trial that is beyond need not be measured to the end."""
 MOST_SECOND_LOOKS = 4
 """A search costs the user's time: five optimisations are decided in ten trials, of 32 plans."""
-
-COMPILING = ("compile", "compile_blocks", "compile_loss", "fused_attention", "shape_padding")
-"""Whose first trial takes many times what one of the job as it is does."""
 
 
 @dataclass(frozen=True)
@@ -238,7 +243,7 @@ def _most_promising_first(candidates: Sequence[Candidate], quick_first: bool) ->
         """A stand-in comes right after what it stands in for."""
         leader = worth.get(stood_for(one.lever) or one.lever, one)
         rank = ranks.index(leader.lever)
-        waits = quick_first and leader.lever in COMPILING
+        waits = quick_first and compiles(leader.lever)
         return waits, -(leader.predicted or 0.0), -leader.share, rank, leader is not one
 
     return sorted(worth.values(), key=place)

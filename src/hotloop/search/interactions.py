@@ -46,6 +46,8 @@ PACK = ("bf16", "fp16", "channels_last", "compile")
 STAND_INS = {"compile_blocks": "compile", "fp16": "bf16"}
 """Which are for jobs that cannot have the other."""
 
+COMPILERS = ("compile", "compile_blocks", "compile_loss")
+
 MAKES_NEEDLESS = {"bf16": ("tf32",), "fp16": ("tf32",), "device_prefetch": ("pin_memory",)}
 """Which take over the work of others. Those may come back, by a trial that says so."""
 
@@ -79,6 +81,14 @@ def stood_for(lever: str) -> str | None:
     without bfloat16, which is as fast, needs no scaling and skips no step.
     """
     return STAND_INS.get(lever)
+
+
+def compiles(lever: str) -> bool:
+    """Whether its first trial takes many times what one of the job as it is does.
+
+    What works inside the graphs that `compile` captures makes others of them.
+    """
+    return lever in COMPILERS or "compile" in LEVERS[lever].requires
 
 
 def superseded(idle: Iterable[str], added: Iterable[LeverSetting]) -> tuple[str, ...]:

@@ -87,7 +87,10 @@ class Workshop:
     @property
     def left(self) -> float:
         """Of the budget, without what is kept back."""
-        return self._left()
+        if self.budget is None:
+            return math.inf
+        later = kept_back(self.budget, self._kept_back, self.record.trials)
+        return self.budget - later - self.spent
 
     def measure_by(self, baseline: Figures) -> None:
         """From here on every trial measures the same number of steps."""
@@ -218,7 +221,7 @@ class Workshop:
         divisor: int,
     ) -> Trial:
         limit = self._limit()
-        if self.record.trials and self._left() < self.record.trials[0].seconds:
+        if self.record.trials and self.left < self.record.trials[0].seconds:
             raise BudgetSpent
         if exam is not None and exam.is_reference:
             self._forget_reference(exam)
@@ -234,13 +237,7 @@ class Workshop:
         return trial
 
     def _limit(self) -> float:
-        return min(self._granted.limit, self._left())
-
-    def _left(self) -> float:
-        if self.budget is None:
-            return math.inf
-        later = kept_back(self.budget, self._kept_back, self.record.trials)
-        return self.budget - later - self.spent
+        return min(self._granted.limit, self.left)
 
     def _forget_reference(self, exam: Exam) -> None:
         """One that was killed; and whatever was compared with the one that is gone."""

@@ -14,6 +14,7 @@ from typing import Any
 from hotloop.inspection import Attention, OperatorLine, Operators
 from hotloop.runtime.look.attention import AttentionFinder
 from hotloop.runtime.look.course import MemoryCourse
+from hotloop.runtime.look.dispatching import every_operator
 from hotloop.runtime.look.flops import Formulas, is_heavy
 from hotloop.runtime.look.frames import Frames
 from hotloop.runtime.patches import Patches
@@ -78,7 +79,7 @@ class OperatorProbe:
         self._patches.replace(
             self._torch.nn.functional, FUSED, self._noted(getattr(self._torch.nn.functional, FUSED))
         )
-        self._mode = _mode(self._torch, self._see)
+        self._mode = every_operator(self._torch, self._see)
         self._mode.__enter__()
 
     def end(self, steps: int) -> Operators:
@@ -274,27 +275,3 @@ def _tensors(torch: Any, values: Any) -> list[Any]:
         elif isinstance(value, list | tuple):
             found += _tensors(torch, value)
     return found
-
-
-def _mode(torch: Any, see: Any) -> Any:
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    composite = "CompositeImplicitAutograd"
-    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-
-    class Seeing(TorchDispatchMode):  # type: ignore[misc]
-        def __torch_dispatch__(
-            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            kwargs = kwargs or {}
-            if not hasattr(function, "_overloadpacket"):  # a higher-order operator
-                return function(*args, **kwargs)
-            if has_kernel(function.name(), composite):
-                # In inference mode an operator comes whole; its parts are what is counted.
-                with self:
-                    parts = function.decompose(*args, **kwargs)
-                if parts is not NotImplemented:
-                    return parts
-            return see(function, args, kwargs)
-
-    return Seeing()
