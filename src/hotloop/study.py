@@ -60,6 +60,8 @@ class Refused:
     tried: bool
     cost: float = 0.0
     """Seconds its trials took."""
+    log: str = ""
+    """What the trial printed that failed with it: a file, relative to the study."""
 
 
 @dataclass(frozen=True)

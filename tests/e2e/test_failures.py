@@ -135,10 +135,10 @@ for step in range(100):
 )
 TRACEBACKS = {
     "syntax": (SYNTAX, [], 86, "not valid Python"),
-    "early": (EARLY, [], 87, f"failed {BEFORE}: RuntimeError."),
+    "early": (EARLY, [], 87, f"failed {BEFORE}: RuntimeError: cannot start."),
     "forward while roots are sought": (MIDDLE, ["3", "99"], 88, "failed after 2 steps"),
     "forward later on": (MIDDLE, ["9", "99"], 88, "failed after 8 steps"),
-    "backward": (MIDDLE, ["99", "1"], 88, "failed after 1 step: RuntimeError."),
+    "backward": (MIDDLE, ["99", "1"], 88, "failed after 1 step: RuntimeError: step failed."),
 }
 
 

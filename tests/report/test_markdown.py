@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from hotloop.report.markdown import markdown
 from hotloop.report.page import page
-from hotloop.study import Study
+from hotloop.study import Refused, Study
 from tests.builders import job
 from tests.report.studies import lost, won
 
@@ -48,3 +48,9 @@ def test_what_others_say_is_neither_markup_nor_an_escape() -> None:
     assert text.startswith("# a\\_b\\_.py\n")
     assert "\\<b\\>\\| \\*x\\* \\`y\\` \\[z\\](q) \\# not a heading red \\~\\~**" in text
     assert "\x1b" not in text
+
+
+def test_a_failure_is_told_with_where_its_output_lies() -> None:
+    failed = Refused("tf32", "It failed: ValueError: no.", True, 3.0, "trial-3/output.log")
+    told = "It failed: ValueError: no; its output is in trial-3/output.log, beside the study"
+    assert f"| tf32 | {told} | 3.00 s |" in lines(won(refused=(failed,)))

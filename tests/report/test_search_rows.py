@@ -8,7 +8,7 @@ from hotloop.search.climb import Climb
 from hotloop.search.compare import Comparison
 from hotloop.search.parts import Contribution
 from hotloop.search.proof import Proof
-from hotloop.study import Options, Soaked
+from hotloop.study import Options, Refused, Soaked
 from tests.report.studies import BOTH, lost, ratio, same, searched, timed, won
 
 
@@ -66,6 +66,14 @@ class TestWon:
             "tf32: 1.004× is less than the 1.020× that would count (trying it took 65.0 s)"
         ]
         assert texts(found, "not tried") == ["pin_memory: the report says why"]
+
+    def test_a_failure_is_told_with_where_its_output_lies(self) -> None:
+        reason, log = "It failed: ValueError: no.", "trial-3/output.log"
+        found = rows(won(refused=(Refused("tf32", reason, True, 3.0, log),)))
+        assert texts(found, "refused") == [
+            "tf32: It failed: ValueError: no; its output is in trial-3/output.log, "
+            "beside the study (trying it took 3.00 s)"
+        ]
 
     def test_what_there_was_no_time_for_is_named_once(self) -> None:
         found = rows(won(climb=Climb(BOTH, (), untried=("channels_last", "pin_memory"))))

@@ -88,25 +88,25 @@ CASES: list[tuple[Leftovers, State, str, type[HotloopError] | None]] = [
     (
         Leftovers(1, ended(NO_STEP, VALUE_ERROR)),
         State.CRASHED,
-        "failed before its first training step: ValueError",
+        "failed before its first training step: ValueError: no.",
         FailedBeforeFirstStep,
     ),
     (
         Leftovers(1, ended(ONE_PASS, VALUE_ERROR)),
         State.CRASHED,
-        "failed before its first training step: ValueError",
+        "failed before its first training step: ValueError: no.",
         FailedBeforeFirstStep,
     ),
     (
         Leftovers(1, ended(failure=VALUE_ERROR)),
         State.CRASHED,
-        "failed after 8 steps: ValueError",
+        "failed after 8 steps: ValueError: no.",
         FailedInTraining,
     ),
     (
         Leftovers(1, ended(BY_HAND, VALUE_ERROR)),
         State.CRASHED,
-        "failed after 2 steps: ValueError",
+        "failed after 2 steps: ValueError: no.",
         FailedInTraining,
     ),
     (
@@ -120,7 +120,7 @@ CASES: list[tuple[Leftovers, State, str, type[HotloopError] | None]] = [
         # It left its result, and hung on its way out until we ended it.
         Leftovers(None, ended(failure=VALUE_ERROR)),
         State.CRASHED,
-        "failed after 8 steps: ValueError",
+        "failed after 8 steps: ValueError: no.",
         FailedInTraining,
     ),
     (

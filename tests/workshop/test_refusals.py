@@ -8,6 +8,7 @@ from hotloop.search.compare import Pair, compare
 from hotloop.search.parts import Contribution
 from hotloop.search.proof import Proof
 from hotloop.study import Found, Options, Refused
+from hotloop.trial.trial import State
 from hotloop.workshop.refusals import refusals
 from tests import builders
 from tests.simulated import plan_of
@@ -60,3 +61,35 @@ def test_a_passenger_is_called_one_unless_it_changes_the_training() -> None:
     assert passenger.reason == f"a passenger: {SAME.reason}"
     (last,) = refusals(found, {"bf16": "step 1 is missing"}, ())
     assert last.reason == "it changes the training: step 1 is missing"
+
+
+def test_of_one_whose_trial_failed_it_is_said_where_its_output_lies() -> None:
+    reason = "The script failed after 2 steps: ValueError: no."
+    crash = builders.trial(
+        purpose="screen",
+        plan=plan_of("bf16"),
+        state=State.CRASHED,
+        reason=reason,
+        log="trial-4/log",
+    )
+    others = (
+        replace(crash, plan=plan_of("compile"), log="trial-5/log"),
+        replace(crash, state=State.NOT_APPLIED, log="trial-6/log"),
+        replace(crash, reason="The script was killed by SIGSEGV.", log="trial-7/log"),
+    )
+    steps = (tried("bf16", reason=reason), tried("tf32", reason="worse"))
+    found = Found(Options(), climb=Climb(Plan(), steps))
+    told = refusals(found, {"fp16": "step 1 is missing"}, (crash, *others))
+    assert [(one.lever, one.log) for one in told] == [
+        ("bf16", "trial-4/log"),
+        ("tf32", ""),
+        ("fp16", ""),
+    ]
+
+
+def test_so_it_is_of_one_that_failed_while_it_was_examined() -> None:
+    reason = "The script failed after 2 steps: ValueError: no."
+    crash = builders.trial(purpose="exam", plan=plan_of("bf16"), state=State.CRASHED, reason=reason)
+    found = Found(Options(), climb=Climb(Plan(), ()))
+    (told,) = refusals(found, {"bf16": "the script failed after 2 steps: ValueError: no"}, (crash,))
+    assert told.log == "trial-1/output.log"

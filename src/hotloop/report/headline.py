@@ -46,8 +46,10 @@ def headline(study: Study, sides: tuple[Side, ...]) -> Headline:
 
 def _why(trial: Trial) -> str:
     """With what the script's own exception says, as far as it is one line."""
-    said = trial.failure.message.strip().splitlines()[:1] if trial.failure else []
-    if not said or said[0] in trial.reason:
+    failure = trial.failure
+    said = failure.message.strip().splitlines()[:1] if failure else []
+    is_told = failure is not None and f": {failure.kind}: " in trial.reason
+    if not said or is_told or said[0] in trial.reason:
         return trial.reason
     return f"{trial.reason.rstrip('.')}: {said[0]}"
 

@@ -9,7 +9,7 @@ from hotloop import units
 from hotloop.report.breakdown_rows import Breakdown
 from hotloop.report.finding_rows import FindingDetail
 from hotloop.report.page import Page
-from hotloop.report.refusal_rows import untried
+from hotloop.report.refusal_rows import untried, why
 from hotloop.report.waterfall_rows import Stage, Waterfall, gain_words
 from hotloop.study import Refused
 from hotloop.trial.terminal import harmless
@@ -134,7 +134,7 @@ def _refused(found: Sequence[Refused]) -> Iterator[str]:
     if not found:
         return
     lines = [
-        [one.lever, one.reason, units.seconds(one.cost) if one.cost else "–"]
+        [one.lever, why(one), units.seconds(one.cost) if one.cost else "–"]
         for one in found
         if one.tried
     ]

@@ -12,6 +12,7 @@ from hotloop.plan import LeverSetting
 from hotloop.report import equivalence_rows, rescue_rows
 from hotloop.report.phase_names import phase_names
 from hotloop.report.plan_words import NOTHING, setting_words
+from hotloop.report.refusal_rows import why
 from hotloop.report.search_figures import Pace, Rung, SearchFigures, search_figures
 from hotloop.report.trial_rows import Telling, TrialRow
 from hotloop.search.batch_sizes import Curve, SizePoint
@@ -213,7 +214,7 @@ def _refused(found: Found) -> list[tuple[str, str]]:
 
 def _refusal(one: Refused) -> str:
     cost = f" (trying it took {units.seconds(one.cost)})" if one.cost else ""
-    return f"{one.lever}: {one.reason}{cost}"
+    return f"{one.lever}: {why(one)}{cost}"
 
 
 def _sizes(curve: Curve | None) -> list[tuple[str, str]]:

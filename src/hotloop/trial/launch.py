@@ -106,6 +106,7 @@ class _Run:
         # Not in the study: it holds the user's whole environment, and what is secret in there.
         self._files["enter.json"] = scratch / "enter.json"
         self._log = folder / LOG
+        self._caches = folder.parent / "cache"
         self._progress = folder / "progress"
         self._stack = folder / "stack.txt"
         self._report = folder / "shield.json"
@@ -135,6 +136,7 @@ class _Run:
             timed_out_after=self._order.limit_seconds if timed_out else None,
             interrupted=interrupted,
             kernel_killed_for_memory=_kernel_memory_kills() > killed_before,
+            ours=(str(self._scratch), str(self._order.folder), str(self._caches)),
         )
         return self._conclude(left, tree, time.monotonic() - began)
 
@@ -187,7 +189,6 @@ class _Run:
 
     def _write_orders(self) -> None:
         order, job = self._order, self._order.job
-        caches = order.folder.parent / "cache"
         protect = protection.to_protect(job)
         passthrough = [str(order.folder.parent), *protection.kept_caches()]
         spec = TrialSpec(
@@ -211,7 +212,7 @@ class _Run:
         )
         codec.write(self._files["spec.json"], spec)
         compiles = bytecode.is_missing(job.python)
-        own = child_environment(self._files["spec.json"], self._mark, caches, compiles)
+        own = child_environment(self._files["spec.json"], self._mark, self._caches, compiles)
         enter = {
             "argv": job.argv(),
             "cwd": job.cwd,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hotloop.measurement import Kind, Measurement
 from hotloop.trial.result import ChildResult, Ended
+from hotloop.trial.saying import said
 from hotloop.trial.trial import State
 
 
@@ -21,6 +22,8 @@ class Leftovers:
     timed_out_after: float | None = None
     interrupted: bool = False
     kernel_killed_for_memory: bool = False
+    ours: tuple[str, ...] = ()
+    """Folders of the trial, which no sentence needs to name."""
 
 
 def state_of(left: Leftovers) -> tuple[State, str]:
@@ -38,7 +41,7 @@ def state_of(left: Leftovers) -> tuple[State, str]:
     if left.result is None:
         return State.CRASHED, "The trial's process ended without leaving a result."
     if left.returncode or (left.returncode is None and left.result.failure is not None):
-        return _failed(left.result, left.returncode)
+        return _failed(left.result, left)
     return _measured(left.result)
 
 
@@ -80,13 +83,13 @@ def _killed(left: Leftovers) -> tuple[State, str]:
     return State.CRASHED, f"The script was killed by {name}."
 
 
-def _failed(result: ChildResult, status: int | None) -> tuple[State, str]:
+def _failed(result: ChildResult, left: Leftovers) -> tuple[State, str]:
     steps = steps_made(result.measurement)
     some = "1 step" if steps == 1 else f"{steps} steps"
     when = f"after {some}" if steps else "before its first training step"
     failure = result.failure
     if failure is None:
-        return State.CRASHED, f"The script ended with exit status {status} {when}."
+        return State.CRASHED, f"The script ended with exit status {left.returncode} {when}."
     if failure.remedy:
         return State.CRASHED, failure.message
     if failure.is_device_memory:
@@ -95,7 +98,7 @@ def _failed(result: ChildResult, status: int | None) -> tuple[State, str]:
         return State.OUT_OF_MEMORY, f"The host's memory was exhausted {when}."
     if failure.is_syntax:
         return State.CRASHED, "The script is not valid Python for its interpreter."
-    return State.CRASHED, f"The script failed {when}: {failure.kind}."
+    return State.CRASHED, f"The script failed {when}: {said(failure, left.ours)}."
 
 
 def signal_name(returncode: int | None) -> str:

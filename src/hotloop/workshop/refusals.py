@@ -8,7 +8,9 @@ from hotloop.plan import Plan
 from hotloop.search.climb import Climb
 from hotloop.search.interactions import stood_for
 from hotloop.study import NO_TIME, Found, Refused
-from hotloop.trial.trial import Trial
+from hotloop.trial.trial import State, Trial
+
+FAILED = (State.CRASHED, State.OUT_OF_MEMORY, State.TIMED_OUT)
 
 
 def refusals(
@@ -24,7 +26,7 @@ def refusals(
         *(Refused(lever, NO_TIME, tried=False) for lever in untried),
         *(Refused(lever, _needless(lever), tried=False) for lever in spared),
         *(
-            Refused(lever, reason, True, _cost(lever, found, trials))
+            Refused(lever, reason, True, _cost(lever, found, trials), _log(lever, reason, trials))
             for lever, reason in reasons.items()
             if lever not in kept
         ),
@@ -55,3 +57,16 @@ def _cost(lever: str, found: Found, trials: Sequence[Trial]) -> float:
     plans = [one.plan.levers for one in tried if lever in one.lever.split("+")]
     screens = [trial for trial in trials if trial.purpose == "screen"]
     return sum(trial.seconds for trial in screens if trial.plan.levers in plans)
+
+
+def _log(lever: str, reason: str, trials: Sequence[Trial]) -> str:
+    """Of the failure that the reason tells of; empty where it tells of none."""
+    told = reason.casefold()
+    failed = [
+        trial.log
+        for trial in trials
+        if trial.state in FAILED
+        and any(one.lever == lever for one in trial.plan.levers)
+        and trial.reason.rstrip(".").casefold() in told
+    ]
+    return failed[-1] if failed else ""

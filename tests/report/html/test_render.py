@@ -202,3 +202,9 @@ def test_a_very_large_study_makes_a_small_page() -> None:
     text = render(page(study))
     assert len(text.encode()) < 8 * 2**20
     assert text.count('<details class="log"') == 200
+
+
+def test_a_failure_is_told_with_where_its_output_lies() -> None:
+    refused = Refused("tf32", "It failed: ValueError: no.", True, 3.0, "trial-3/output.log")
+    told = "It failed: ValueError: no; its output is in trial-3/output.log, beside the study"
+    assert told in read(won(refused=(refused,))).said

@@ -11,7 +11,7 @@ from hotloop.report.html.blocks import Block, Listed, Logged, Said, Section, Tab
 from hotloop.report.html.figure import Cell, DataTable, Number
 from hotloop.report.html.strips import spread
 from hotloop.report.page import Page
-from hotloop.report.refusal_rows import untried
+from hotloop.report.refusal_rows import untried, why
 
 RUNS = ("run", "what", "a step", "ratio", "state", "took", "memory")
 ABOUT_RUNS = (
@@ -51,7 +51,7 @@ def refused_section(page: Page) -> Section:
     blocks: list[Block] = []
     if tried:
         rows: list[tuple[Cell, ...]] = [
-            (one.lever, one.reason, Number(units.seconds(one.cost) if one.cost else "–", one.cost))
+            (one.lever, why(one), Number(units.seconds(one.cost) if one.cost else "–", one.cost))
             for one in tried
         ]
         head = ("optimisation", "why not", "trying took")
