@@ -102,13 +102,19 @@ class ModelSeen:
     channels_last: bool
     calls: int
     convolutions: int = 0
-    """Weights with the four or five dimensions that a convolution's have."""
+    """Weights with the four or five dimensions that a 2D or 3D convolution's have."""
     batch_norms: int = 0
     """Modules that normalise by what is in one pass."""
     blocks: int = 0
     """Modules in it that are made alike, such as a transformer's layers."""
     odd_sizes: list[int] = field(default_factory=list)
     """Of its matrices: those that the alignment of 16-bit products does not divide."""
+    convolutions_1d: int = 0
+    """Modules: three dimensions are no sign of a convolution, other weights have them too."""
+
+    @property
+    def convolves(self) -> bool:
+        return self.convolutions + self.convolutions_1d > 0
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hotloop.levers.base import Receipt
-from hotloop.levers.channels_last import ChannelsLast
+from hotloop.levers.channels_last import ONLY_1D, ChannelsLast
 from tests import builders
 
 STEPS = 8
@@ -167,6 +167,22 @@ def test_a_model_without_convolutions(torch: Any) -> None:
     assert lever.receipt() == Receipt("channels_last", False, "the model has no convolutions")
 
 
+def test_a_model_with_1d_convolutions_alone_is_told_so(torch: Any) -> None:
+    lever = ChannelsLast()
+    run(torch, lambda torch: torch.nn.Conv1d(3, 4, 3), lever, shape=(3, 8))
+    assert lever.receipt() == Receipt("channels_last", False, ONLY_1D)
+
+
+def test_weights_that_are_computed_at_each_call(torch: Any) -> None:
+    def normed(torch: Any) -> Any:
+        return torch.nn.utils.parametrizations.weight_norm(torch.nn.Conv2d(3, 4, 3))
+
+    lever = ChannelsLast()
+    run(torch, normed, lever)
+    why = "the model has no weights of its own for its convolutions"
+    assert lever.receipt() == Receipt("channels_last", False, why)
+
+
 def test_a_job_without_a_model() -> None:
     assert ChannelsLast().receipt() == Receipt("channels_last", False, "no model was called")
 
@@ -202,3 +218,7 @@ def test_what_it_could_win(known: Any) -> None:
     already = known(models=[builders.model(channels_last=True, convolutions=3)])
     assert "already" in ChannelsLast.expected(already).reason
     assert "no model was seen" in ChannelsLast.expected(known()).reason
+    of_sequences = known(models=[builders.model(), builders.model(convolutions_1d=2)])
+    assert ChannelsLast.expected(of_sequences).reason == ONLY_1D
+    both = known(models=[builders.model(convolutions=1, convolutions_1d=2)])
+    assert not ChannelsLast.expected(both).reason

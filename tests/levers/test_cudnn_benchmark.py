@@ -112,6 +112,7 @@ def test_what_it_expects(jobs: Any) -> None:
     assert "deterministic" in expected(precision=Precision(deterministic=True)).reason
     assert "already" in expected(precision=Precision(cudnn_benchmark=True)).reason
     assert "convolutions" in expected(models=[builders.model()]).reason
+    assert not expected(models=[builders.model(convolutions_1d=2)]).reason
     assert "NVIDIA" in expected(measurement=None).reason
 
 

@@ -188,9 +188,10 @@ def test_a_job_that_ends_by_itself_is_looked_at_to_its_end() -> None:
 
 
 def computing(
-    *dtypes: str, gpu: bool = True, convolutions: int = 0, **precision: Any
+    *dtypes: str, gpu: bool = True, convolutions: int = 0, in_1d: int = 0, **precision: Any
 ) -> Measurement:
-    model = builders.model(dtypes=list(dtypes), convolutions=convolutions)
+    counts = {"convolutions": convolutions, "convolutions_1d": in_1d}
+    model = builders.model(dtypes=list(dtypes), **counts)
     return builders.measurement(
         software=Software(device=builders.GPU if gpu else "cpu"),
         inventory=Inventory(models=[model], precision=Precision(**precision)),
@@ -211,6 +212,7 @@ def computing(
         (computing("float32", tf32_matmul=True, gpu=False), 23),
         (computing("float32", tf32_cudnn=True), 23),
         (computing("float32", tf32_cudnn=True, convolutions=1), 10),
+        (computing("float32", tf32_cudnn=True, in_1d=1), 10),
     ],
 )
 def test_the_coarsest_format_of_the_job_itself(measurement: Measurement, bits: int) -> None:

@@ -60,6 +60,6 @@ def ideal_seconds(case: Case, rates: Mapping[str, float]) -> float | None:
 def _mostly_convolves(case: Case) -> bool:
     found = operators(case)
     if found is None:
-        return any(model.convolutions for model in case.measurement.inventory.models)
+        return any(model.convolves for model in case.measurement.inventory.models)
     convolved = found.convolution_flops.get("float32", 0.0)
     return convolved > found.flops.get("float32", 0.0) / 2

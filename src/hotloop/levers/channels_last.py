@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 GAIN = 0.2
 """Of the model's own passes, where they are convolutions. Only a trial can tell."""
+ONLY_1D = "it is for 2D and 3D convolutions, and the model has only 1D ones"
 
 
 @dataclass
@@ -33,6 +34,8 @@ class ChannelsLast(Lever):
         self._awaiting: dict[Any, Any] = {}
         """Weights whose optimizer has yet to step, and the order they have now."""
         self._convolutions = self._already = 0
+        self._others: set[int] = set()
+        """Dimensions of those that cannot be converted: 1D, or with weights computed anew."""
 
     @classmethod
     def settings(cls, seen: Seen) -> list[dict[str, Any]]:
@@ -40,10 +43,13 @@ class ChannelsLast(Lever):
 
     @classmethod
     def expected(cls, seen: Seen) -> Expectation:
-        if any(model.channels_last for model in seen.measurement.inventory.models):
+        models = seen.measurement.inventory.models
+        if any(model.channels_last for model in models):
             return refuse("the script already keeps its channels last")
-        if not any(model.convolutions for model in seen.measurement.inventory.models):
+        if not any(model.convolves for model in models):
             return refuse("no model was seen to have convolutions")
+        if not any(model.convolutions for model in models):
+            return refuse(ONLY_1D)
         return Expectation(seen.share("forward", "backward") * GAIN)
 
     def apply(self, torch: Any, seams: Seams) -> None:
@@ -55,7 +61,7 @@ class ChannelsLast(Lever):
         if not self._met:
             return self.not_applied("no model was called")
         if not self._convolutions:
-            return self.not_applied("the model has no convolutions")
+            return self.not_applied(self._why_none())
         if not self._converted:
             why = "are already in that order" if self._already else "have one channel or one pixel"
             return self.not_applied(f"the model's convolutions {why}")
@@ -64,6 +70,13 @@ class ChannelsLast(Lever):
         if alive and not kept:
             return self.not_applied("the script put its weights into another order")
         return self.applied(convolutions=self._convolutions, converted=len(self._converted))
+
+    def _why_none(self) -> str:
+        if not self._others:
+            return "the model has no convolutions"
+        if self._others == {1}:
+            return ONLY_1D
+        return "the model has no weights of its own for its convolutions"
 
     def _convert(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A root's weights, once. Its inputs need not be: a kernel follows either of the two."""
@@ -91,10 +104,12 @@ class ChannelsLast(Lever):
         for part in module.modules():
             if isinstance(part, torch.nn.modules.conv._ConvNd):
                 weight = part._parameters.get("weight")
-                if weight is not None and not hasattr(weight, "materialize"):  # not a lazy one
-                    order = orders.get(weight.dim())
-                    if order is not None:
-                        yield weight, order
+                is_there = weight is not None and not hasattr(weight, "materialize")  # not lazy
+                order = orders.get(weight.dim()) if is_there else None
+                if order is None:
+                    self._others.add(len(part.kernel_size))
+                else:
+                    yield weight, order
 
     def _follow(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """What the optimizer keeps for each weight: its fast kernels want one order for all."""

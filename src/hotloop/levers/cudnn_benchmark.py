@@ -45,7 +45,7 @@ class CudnnBenchmark(Lever):
             return refuse("the script asks for deterministic algorithms")
         if precision.cudnn_benchmark:
             return refuse("the script has already turned it on")
-        if not any(model.convolutions for model in seen.measurement.inventory.models):
+        if not any(model.convolves for model in seen.measurement.inventory.models):
             return refuse("no model was seen to have convolutions")
         return Expectation(seen.share("forward", "backward") * GAIN)
 

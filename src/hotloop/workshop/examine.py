@@ -187,7 +187,7 @@ def own_mantissa(measurement: Measurement) -> int:
     if precision.autocast:
         formats.append(precision.autocast)
     bits = min((FORMATS[name] for name in formats if name in FORMATS), default=23)
-    convolves = any(model.convolutions for model in inventory.models)
+    convolves = any(model.convolves for model in inventory.models)
     has_tf32 = precision.tf32_matmul or (precision.tf32_cudnn and convolves)
     on_gpu = measurement.software.device != "cpu"
     return min(bits, 10) if on_gpu and has_tf32 else bits

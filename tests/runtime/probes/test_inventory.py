@@ -236,3 +236,17 @@ class TestTf32:
         torch.backends.cudnn.conv.fp32_precision = setting
         assert found(watch).precision.tf32_matmul is on
         assert found(watch).precision.tf32_cudnn is on
+
+
+def test_convolutions_are_counted_by_their_dimensions(torch: Any) -> None:
+    from hotloop.runtime.probes.inventory import _model
+
+    nn = torch.nn
+    flat = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv3d(3, 4, 3))
+    lines = nn.Sequential(nn.Conv1d(3, 4, 3), nn.ConvTranspose1d(3, 4, 3))
+    tokens = nn.ParameterList([torch.zeros(1, 5, 8)])
+    counts = [
+        (seen.convolutions, seen.convolutions_1d, seen.convolves)
+        for seen in (_model(torch, model) for model in (flat, lines, tokens))
+    ]
+    assert counts == [(2, 0, True), (0, 2, True), (0, 0, False)]

@@ -53,7 +53,7 @@ def _on_the_gpu(case: Case) -> float | None:
     counted, roof = operators(case), case.roof
     if counted is None or roof is None or "float32" not in roof.matrix_flops:
         return None
-    convolves = any(model.convolutions for model in case.measurement.inventory.models)
+    convolves = any(model.convolves for model in case.measurement.inventory.models)
     rate = roof.matrix_flops.get("tf32", 0.0) if convolves else 0.0
     arithmetic = sum(counted.flops.values()) / max(rate, roof.matrix_flops["float32"]) / REACHED
     launch = roof.launch_seconds or USUAL_LAUNCH

@@ -229,12 +229,17 @@ def _model(torch: Any, model: Any) -> ModelSeen:
         odd_sizes=sorted(
             {size for p in parameters if p.dim() == 2 for size in odd_sizes(tuple(p.shape))}
         ),
+        convolutions_1d=sum(_is_1d(torch, part) for part in model.modules()),
     )
 
 
 def _is_batch_norm(torch: Any, module: Any) -> bool:
     """Also one that normalises by what it has learned: whether it does, may change any time."""
     return isinstance(module, torch.nn.modules.batchnorm._BatchNorm)
+
+
+def _is_1d(torch: Any, module: Any) -> bool:
+    return isinstance(module, (torch.nn.Conv1d, torch.nn.ConvTranspose1d))
 
 
 def _is_lazy(parameter: Any) -> bool:
