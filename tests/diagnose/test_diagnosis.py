@@ -72,6 +72,13 @@ class TestVerdict:
         said = "Half of a step does nothing: without that the job would be 2.0× as fast."
         assert diagnose(case()).verdict == said
 
+    def test_a_title_that_names_its_cause_brings_no_second_colon(
+        self, found: list[Finding]
+    ) -> None:
+        found.append(finding("a", 0.5, title="Half of a step waits: train.py:3, twice"))
+        said = "Half of a step waits (train.py:3, twice): without that the job would be 2.0×"
+        assert diagnose(case()).verdict.startswith(said)
+
     def test_at_the_roof(self, found: list[Finding]) -> None:
         found.append(finding("at_the_roof", 0.0, title="It runs at 91%", is_limit=False))
         assert diagnose(case()).verdict == "It runs at 91%."

@@ -159,3 +159,9 @@ class TestNumbers:
             ("compiled", "3 graph breaks"),
             ("scaler", "1 steps left out"),
         )
+
+
+def test_a_point_has_one_colon_whatever_its_evidence_has() -> None:
+    point = Point("data loading", Status.FAILED, "74% of a step waits for data: too few workers")
+    text = shown(replace(DIAGNOSIS, checklist=(point,)))
+    assert "✗ data loading: 74% of a step waits for data (too few workers)\n" in text

@@ -296,3 +296,10 @@ def test_studies_of_an_older_version_stay_readable(name: str) -> None:
     assert {lane.name for one in found.steps.timelines for lane in one.lanes} >= {"CPU", "GPU"}
     assert found.training.losses is not None
     assert found.memory.held[0].where == "GPU"
+
+
+def test_a_point_of_the_checklist_brings_no_second_colon() -> None:
+    point = Point("data loading", Status.FAILED, "74% of a step waits for data: too few workers")
+    found = page(replace(won(), diagnosis=diagnosis(checklist=(point,)))).diagnosed
+    assert found is not None
+    assert found.checklist[0][2] == "74% of a step waits for data (too few workers)"

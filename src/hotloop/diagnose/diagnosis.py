@@ -9,6 +9,7 @@ from hotloop.diagnose.checklist import Point, checklist
 from hotloop.diagnose.footprint import WORLD_AVERAGE
 from hotloop.diagnose.numbers import Numbers, numbers
 from hotloop.diagnose.registry import RULES
+from hotloop.diagnose.wording import in_a_sentence
 
 WEIGHTS = {Effort.SETTING: 1.0, Effort.LINES: 0.95, Effort.REWRITE: 0.85}
 """Of two that could win about as much, the one that is done sooner stands first."""
@@ -64,7 +65,8 @@ def _order(finding: Finding) -> tuple[bool, float]:
 def _verdict(case: Case, findings: tuple[Finding, ...]) -> str:
     if findings and findings[0].is_limit:
         first = findings[0]
-        return f"{first.title}: without that the job would be {first.gain:.1f}× as fast."
+        limit = in_a_sentence(first.title)
+        return f"{limit}: without that the job would be {first.gain:.1f}× as fast."
     roof = next((finding for finding in findings if finding.rule == "at_the_roof"), None)
     if roof is not None:
         return f"{roof.title}."

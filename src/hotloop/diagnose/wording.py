@@ -1,10 +1,10 @@
-"""Numbers as they stand in a finding's sentences."""
+"""Numbers as they stand in a finding's sentences, and its title as it stands in another's."""
 
 from __future__ import annotations
 
 from hotloop.units import seconds, size
 
-__all__ = ["percent", "seconds", "size", "times"]
+__all__ = ["in_a_sentence", "percent", "seconds", "size", "times"]
 
 
 def percent(share: float) -> str:
@@ -15,3 +15,9 @@ def times(count: float, what: str) -> str:
     """ "1 worker", "3 workers"."""
     shown = f"{count:,.0f}" if count >= 10 or count == round(count) else f"{count:.1f}"
     return f"{shown} {what}{'' if shown == '1' else 's'}"
+
+
+def in_a_sentence(title: str) -> str:
+    """A title before or behind a colon: what its own colon announces goes into brackets."""
+    statement, colon, what = title.partition(": ")
+    return f"{statement} ({what})" if colon else title

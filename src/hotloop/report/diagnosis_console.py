@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
+from hotloop.diagnose.wording import in_a_sentence
 from hotloop.report import screen
 from hotloop.report.diagnosis_rows import DiagnosisRows, FindingRow
 
@@ -44,5 +45,6 @@ def _checklist(console: Console, found: DiagnosisRows) -> None:
     screen.flow(console, [Text.assemble(mark, f" {name}") for mark, name in marked], 2)
     for status, name, evidence in found.checklist:
         if status == "failed":
-            screen.prose(console, f"{name}: {evidence}", 6, screen.SOFT, mark="    ✗")
+            told = f"{name}: {in_a_sentence(evidence)}"
+            screen.prose(console, told, 6, screen.SOFT, mark="    ✗")
     screen.line(console)

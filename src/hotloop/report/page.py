@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hotloop.diagnose.wording import in_a_sentence
 from hotloop.figures import figures
 from hotloop.report import (
     breakdown_rows,
@@ -218,7 +219,9 @@ def _diagnosed(study: Study, both: tuple[Side, ...]) -> Diagnosed | None:
     return Diagnosed(
         verdict=found.verdict,
         findings=finding_rows.rows(found, study.job.cwd),
-        checklist=tuple((point.status, point.name, point.evidence) for point in found.checklist),
+        checklist=tuple(
+            (one.status, one.name, in_a_sentence(one.evidence)) for one in found.checklist
+        ),
         numbers=number_rows(found.numbers, on_gpu),
     )
 
