@@ -13,7 +13,7 @@ from hotloop.levers.registry import LEVERS
 from hotloop.measurement import Inventory, Measurement, Software
 from hotloop.search.climb import Candidate
 from hotloop.study import Options
-from hotloop.workshop.promising import promising
+from hotloop.workshop.promising import predictions, promising
 from tests import builders
 
 EVERY = {
@@ -142,6 +142,14 @@ class TestDiagnosed:
         candidates, _ = self.offered(crowded, replace(crowded, share=0.3), remark)
         assert next(iter(candidates)) == "threads"
         assert candidates["threads"].predicted == 0.4
+
+    def test_each_is_ranked_by_what_it_would_win_itself(self) -> None:
+        levers = ("loader_workers", "cache_dataset")
+        waits = Finding("waiting_for_data", "It waits", 0.4, "More.", Effort.SETTING, levers=levers)
+        found = Diagnosis("", (replace(waits, gains={"cache_dataset": 0.8}),), (), Numbers())
+        assert predictions(found) == {"loader_workers": 0.4, "cache_dataset": 0.8}
+        found = Diagnosis("", (replace(waits, gains={"loader_workers": 0.01}),), (), Numbers())
+        assert predictions(found) == {"cache_dataset": 0.4}
 
     def test_others_are_still_tried_where_they_could_win_enough(self) -> None:
         candidates, _ = self.offered()

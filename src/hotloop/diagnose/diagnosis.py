@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hotloop.diagnose.base import Case, Effort, Finding
 from hotloop.diagnose.checklist import Point, checklist
 from hotloop.diagnose.footprint import WORLD_AVERAGE
+from hotloop.diagnose.lever_gains import with_gains
 from hotloop.diagnose.numbers import Numbers, numbers
 from hotloop.diagnose.registry import RULES
 from hotloop.diagnose.wording import in_a_sentence
@@ -36,7 +37,7 @@ class Diagnosis:
 def diagnose(case: Case, grams_per_kwh: float = WORLD_AVERAGE) -> Diagnosis:
     """`grams_per_kwh`: of CO₂, by which what the GPU draws is turned into an estimate."""
     found = [finding for rule in RULES if (finding := rule(case)) is not None]
-    ranked = tuple(sorted(unexplained(found), key=_order))
+    ranked = tuple(with_gains(case, one) for one in sorted(unexplained(found), key=_order))
     return Diagnosis(
         verdict=_verdict(case, ranked),
         findings=ranked,

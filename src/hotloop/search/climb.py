@@ -37,7 +37,7 @@ class Candidate:
     share: float
     """Of a step's time: what it could win at the most, by what was measured."""
     predicted: float | None = None
-    """What a finding that it addresses would win. None: no finding speaks for it."""
+    """What it would win by a finding that it addresses. None: no finding speaks for it."""
     dear: tuple[dict[str, Any], ...] = ()
     """Settings whose trials take long. They come last, and only of what has helped."""
     changes_training: bool = False

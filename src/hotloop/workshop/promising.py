@@ -62,13 +62,16 @@ def promising(
 
 
 def predictions(diagnosis: Diagnosis | None) -> dict[str, float]:
-    """What each optimisation would win by the findings that it addresses: the largest of them."""
+    """What each optimisation would win by the findings that it addresses: the largest of them.
+
+    Where one would win next to nothing, the finding does not speak for it.
+    """
     limits = [one for one in diagnosis.findings if one.is_limit] if diagnosis else []
-    return {
-        lever: max(one.share for one in limits if lever in one.levers)
-        for finding in limits
-        for lever in finding.levers
-    }
+    won: dict[str, float] = {}
+    for finding in limits:
+        for lever in finding.levers:
+            won[lever] = max(won.get(lever, 0.0), finding.won_by(lever))
+    return {lever: share for lever, share in won.items() if share >= base.LEAST_SHARE}
 
 
 def _hopeless(name: str, expected: Expectation, diagnosis: Diagnosis | None) -> str:
