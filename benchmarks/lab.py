@@ -23,6 +23,7 @@ from lab_bars import FIGURES, Bar, bars
 from hotloop import codec, installed, machine
 from hotloop.experiments.base import Case, Experiment, Outcome, Run
 from hotloop.experiments.lab import Asked, Lab
+from hotloop.experiments.ladder import Ladder
 from hotloop.experiments.registry import EXPERIMENTS
 from hotloop.experiments.scaling import Scaling
 from hotloop.trial.launch import Glimpse, ProcessLauncher
@@ -31,11 +32,16 @@ HERE = Path(__file__).parent
 KEPT = HERE.parent / "build" / "lab"
 
 
+class LadderOf256(Ladder):
+    larger = ()
+
+
 class ScalingOf96(Scaling):
     volumes = (96,)
+    batches = (1, 4)
 
 
-EXPERIMENT: dict[str, type[Experiment]] = {**EXPERIMENTS, "ladder-256": EXPERIMENTS["ladder"]}
+EXPERIMENT: dict[str, type[Experiment]] = {**EXPERIMENTS, "ladder-256": LadderOf256}
 FULL: dict[str, dict[str, Any]] = {"ladder-256": {"batch_size": 256}, "best": {"exhaustive": True}}
 SMALL: dict[str, dict[str, Any]] = {
     "ladder-256": {"batch_size": 16},

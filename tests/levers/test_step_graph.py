@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hotloop.levers.base import Receipt
+from hotloop.levers.fused_optimizer import FusedOptimizer
 from hotloop.levers.microbatch import Microbatch
 from hotloop.levers.step_graph import StepGraph
 from hotloop.measurement import LoopSeen, Software
@@ -304,6 +305,27 @@ def test_on_a_gpu_the_same_weights(
     assert lever.receipt().applied, lever.receipt()
     for one, other in zip(plain, planned, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_a_fused_optimizer_is_captured(jobs: Any, owned: Any) -> None:
+    torch = jobs.torch
+    if not torch.cuda.is_available():
+        pytest.skip("there is no GPU")
+
+    class Job(owned.Plain):  # type: ignore[misc]
+        epochs = 6
+
+        def optimizer(self, parameters: Any) -> Any:
+            return torch.optim.AdamW(parameters, lr=0.01)
+
+    plain = owned.weights(trained(jobs, Job, device="cuda"))
+    graph, fused = StepGraph(), FusedOptimizer()
+    planned = owned.weights(trained(jobs, Job, fused, graph, device="cuda"))
+    assert graph.receipt().applied, graph.receipt()
+    assert fused.receipt().applied, fused.receipt()
+    for one, other in zip(plain, planned, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.gpu

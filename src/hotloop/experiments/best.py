@@ -19,7 +19,7 @@ from hotloop.experiments.lab import Lab
 from hotloop.experiments.precision import FORMATS
 
 ON_CPU = {"context": 32, "width": 64, "layers": 2}
-BATCHES = {True: (16, 32, 64, 128, 256, 512, 1024), False: (4, 8, 16, 32, 64)}
+BATCHES = {True: (32, 64, 128, 256, 512), False: (4, 8, 16, 32, 64)}
 PARTS = (1, 2, 4)
 """Passes to a batch."""
 WORTH = 1.005
@@ -115,6 +115,7 @@ class _Grid:
             name
             for name, form in FORMATS[lab.on_gpu].items()
             if lab.asked.precision in (None, form.get("precision", "float32"))
+            and form.get("tf32") != "off"  # for comparison alone: nobody would choose it
         ]
         sizes = product(self.formats, BATCHES[lab.on_gpu], PARTS)
         self.points = [Point(*each) for each in sizes]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hotloop.experiments import words
@@ -26,8 +27,10 @@ RUNGS: dict[bool, tuple[LeverSetting, ...]] = {
         lever("tf32"),
         lever("bf16"),
         lever("channels_last"),
+        lever("cudnn_benchmark"),
         lever("fused_optimizer"),
-        lever("compile", mode="reduce-overhead"),
+        lever("compile", mode="default"),
+        lever("step_graph"),
     ),
     False: (
         lever("fused_optimizer"),
@@ -35,14 +38,14 @@ RUNGS: dict[bool, tuple[LeverSetting, ...]] = {
         lever("compile", mode="default"),
     ),
 }
-LARGER = (2, 4, 8, 16, 32)
-"""Times the batch, at the top of the ladder."""
 WORTH = 1.03
 
 
 class Ladder(Experiment):
     name = "ladder"
     summary = "E5: ResNet-18, one technique after the other, with its own and the cumulative gain"
+    larger: tuple[int, ...] = (2, 4, 8, 16, 32)
+    """Times the batch, at the top of the ladder."""
 
     def run(self, lab: Lab) -> Outcome:
         settings: dict[str, Any] = dict(ON_GPU if lab.on_gpu else ON_CPU)
@@ -57,7 +60,7 @@ class Ladder(Experiment):
         measured = lab.measure([*(strict if lab.on_gpu else []), *cases])
         climbed = measured[-len(cases) :]
         top = max(climbed, key=lambda one: one.rate or 0.0)
-        everything = [*measured, *_with_larger_batches(lab, top)]
+        everything = [*measured, *_with_larger_batches(lab, top, self.larger)]
         return Outcome(
             self.name,
             "The ladder",
@@ -71,10 +74,10 @@ class Ladder(Experiment):
         )
 
 
-def _with_larger_batches(lab: Lab, top: Measured) -> list[Measured]:
+def _with_larger_batches(lab: Lab, top: Measured, larger: Sequence[int]) -> list[Measured]:
     """Until it wins nothing more, or does not fit."""
     found: list[Measured] = []
-    for times in LARGER if top.ran else ():
+    for times in larger if top.ran else ():
         size = times * int(top.case.settings["batch_size"])
         settings = {**top.case.settings, "batch_size": size, "steps": 200}
         found += lab.measure([Case(f"batch {size}", WORKLOAD, settings, top.case.levers)])

@@ -78,6 +78,7 @@ class Compile(Lever):
     def apply(self, torch: Any, seams: Seams) -> None:
         self._torch = torch
         self._captured = seams.captured
+        seams.loop.after.append(lambda args, result, began: setattr(args[0], "is_compiled", True))
         seams.model.before.append(self._call)
         seams.model.after.append(self._called)
         if self.mode == "reduce-overhead":

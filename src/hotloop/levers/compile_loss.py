@@ -3,6 +3,9 @@
 Uncompiled, the cast to float32, the logarithm of the softmax and their ways back each go over all
 logits and write as many numbers again. Compiled they are fused, and none of that is kept. The
 script calls the same function with the same arguments; only who computes it is changed.
+
+In a loop of ours whose model is compiled, model and loss become one graph: then logits need not
+even be written as the model's result and read as the loss's.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ class CompileLoss(Lever):
         self._backend: Any = None
         self._compiled: dict[str, Any] = {}
         self._graphs: list[Captured] = []
-        self._inside = self._trained = self._again = False
+        self._inside = self._trained = self._again = self._joined = False
         self._calls = 0
         self._why_not = "no loss function of torch's was called on what a model returned"
 
@@ -64,6 +67,7 @@ class CompileLoss(Lever):
 
     def apply(self, torch: Any, seams: Seams) -> None:
         self._torch = torch
+        seams.loop.after.append(lambda args, result, began: self._join(args[0], seams))
         seams.model.before.append(self._enter)
         seams.model.after.append(self._leave)
         seams.loss.before.append(self._compute)
@@ -71,19 +75,30 @@ class CompileLoss(Lever):
         seams.grad.before.append(lambda args, kwargs: self._differentiate(args[3:5], kwargs))
 
     def receipt(self) -> Receipt:
-        if not self._calls:
+        if not self._calls and not self._joined:
             return self.not_applied(self._why_not)
         if not self._graphs:
             return self.not_applied("torch.compile captured no graph")
         runs = sum(graph.runs for graph in self._graphs)
         if not runs:
             return self.not_applied("no compiled loss ran")
+        if self._joined:
+            return self.applied(functions="with the model", graphs=len(self._graphs), runs=runs)
         return self.applied(
             functions=", ".join(sorted(self._compiled)),
             graphs=len(self._graphs),
             runs=runs,
             uncompiled=self._calls - runs,
         )
+
+    def _join(self, loop: Any, seams: Seams) -> None:
+        if loop.is_compiled:
+            self._joined = True
+            seams.captured.after.append(self._captured)
+            loop.join()
+
+    def _captured(self, args: tuple[Any, ...], result: Any, began: int) -> None:
+        self._graphs.append(args[0])
 
     def _enter(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._inside = True
@@ -112,14 +127,15 @@ class CompileLoss(Lever):
 
     def _compile(self, original: Any) -> Any:
         if self._backend is None:
-            captured = Seam()
-            captured.after.append(lambda args, result, began: self._graphs.append(args[0]))
+            captured = Seam(after=[self._captured])
             self._backend = Backend(self._torch, "default", None, captured)
         return self._torch.compile(_apart(original), backend=self._backend)
 
     def _is_ours(self, values: tuple[Any, ...]) -> bool:
         """What is differentiated, outside a model: plain tensors, as the script has them."""
         torch = self._torch
+        if self._joined:
+            return False
         if self._inside:
             self._why_not = "the model computes its loss itself"
         elif self._again:

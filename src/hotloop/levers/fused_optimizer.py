@@ -153,8 +153,8 @@ class FusedOptimizer(Lever):
 
 
 def _is_chosen(group: dict[str, Any]) -> bool:
-    by_hand = group.get("capturable") or group.get("differentiable")
-    return bool(by_hand) or group.get("foreach") is not None
+    """Fused kernels can be captured in a graph, but not differentiated."""
+    return bool(group.get("differentiable")) or group.get("foreach") is not None
 
 
 def _needs_first_step(group: dict[str, Any]) -> bool:

@@ -3,6 +3,9 @@
 The first steps run as they are, on a stream of their own, as CUDA wants it before a capture; in the
 last of them torch says whether anything waits for the device, which no graph can hold. Then a step
 is captured. A batch of another shape, such as a short last one, runs as it is.
+
+Gradients are made anew in the capture, as in any step: a replay then writes where they lie. Kept
+from before, each would be cleared and added to, two kernels for every weight of the model.
 """
 
 from __future__ import annotations

@@ -79,7 +79,6 @@ class StepGraph(Lever):
         self._reason = "CUDA graphs need a GPU" if recorder is None else self._prepare(loop)
         if recorder is None or self._reason:
             return
-        loop.keeps_gradients = True
         self._step = GraphedStep(self._torch, loop, recorder, self._seams, self.warm_up)
         loop.compute = self._step
 

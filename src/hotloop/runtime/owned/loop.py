@@ -14,6 +14,7 @@ from hotloop.runtime.owned import augmenting, splitting
 from hotloop.runtime.owned.batches import Feed
 from hotloop.runtime.owned.checked import Checked
 from hotloop.runtime.owned.gathering import Gathering
+from hotloop.runtime.owned.joined import joined
 from hotloop.runtime.probes import samples
 from hotloop.training_job import TrainingJob
 
@@ -52,10 +53,10 @@ class Loop:
         self.device = torch.device(job.device or usual)
         self.augments_here = False
         """Whether inputs are augmented on the device, instead of where they are loaded."""
-        self.keeps_gradients = False
-        """Whether gradients stay where they are, to be written again."""
         self.reshape: Callable[[Any], Any] = lambda part: part
         """What a pass is given instead of its part of the batch."""
+        self.is_compiled = False
+        """Whether whatever module a pass calls is compiled."""
         self.length = 0
         """Tokens to a sequence, of the first batch; 0: it is no batch of sequences."""
         self._steps = 0
@@ -83,8 +84,13 @@ class Loop:
         self.optimizer = self._checked.optimizer(self.model)
         self.schedule = self._checked.schedule(self.optimizer)
         self._learned = [p for group in self.optimizer.param_groups for p in group["params"]]
+        self._loss: Callable[[Any], Any] = lambda part: job.loss(self.model, part)
         is_half = job.precision == "float16"
         self.scaler = torch.amp.GradScaler(self.device.type) if is_half else None
+
+    def join(self) -> None:
+        """From here on a pass calls one module, with the model and the loss in it."""
+        self._loss = joined(self._torch, self.job, self.model)
 
     def _epoch(self, number: int) -> Epoch:
         began, before, loss = time.perf_counter(), self._steps, None
@@ -116,12 +122,12 @@ class Loop:
 
     def compute(self, batch: Any, rows: int) -> Any:
         """All of a step that the device does, on a batch that is there: a graph may replace it."""
-        self.optimizer.zero_grad(set_to_none=not self.keeps_gradients)
+        self.optimizer.zero_grad()
         gathering = Gathering(self._torch, rows)
         loss = None
         for part, count in splitting.parts(self._torch, batch, rows, self.microbatch):
             with self._precision():
-                returned = self.job.loss(self.model, self.reshape(part))
+                returned = self._loss(self.reshape(part))
             found, weight = self._checked.loss(returned)
             loss = gathering.differentiate(found, weight, count, self.scaler)
         gathering.finish(self._learned)
