@@ -25,6 +25,7 @@ from typing import Any
 
 import traceml_verdict
 from planted.suite import FOLDER, SUITE, Planted
+from quiet import undisturbed
 from true_gain import Gain, true_gain
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -85,7 +86,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def row(planted: Planted, arguments: argparse.Namespace) -> Row:
-    diagnosis, problem = diagnosed(planted, arguments.record)
+    (diagnosis, problem), _ = undisturbed(lambda: diagnosed(planted, arguments.record))
     first = next(iter(findings(diagnosis, remarks=not planted.wins_time)), None)
     gain = None
     if planted.rule and not arguments.no_gains:

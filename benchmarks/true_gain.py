@@ -11,9 +11,11 @@ import statistics
 import sys
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from planted.suite import Planted
+from quiet import undisturbed
 
 from hotloop import stats, timeline
 from hotloop.figures import figures
@@ -35,6 +37,8 @@ class Gain:
     """Two-sided 95% interval."""
     pairs: list[tuple[float, float]]
     """Seconds a step or sample: as it is, fixed."""
+    beside: float = 0.0
+    """The most of a core that other processes took during one of these trials."""
 
 
 def ignore(glimpse: Glimpse) -> None:
@@ -44,16 +48,25 @@ def ignore(glimpse: Glimpse) -> None:
 def true_gain(planted: Planted, pairs: int, steps: int) -> Gain:
     """Every other pair runs the fixed job first."""
     paces = []
+    beside = 0.0
     for index in range(pairs):
         order = (False, True) if index % 2 == 0 else (True, False)
-        found = {fixed: seconds_a_unit(planted, fixed, steps) for fixed in order}
+        found = {}
+        for fixed in order:
+            found[fixed], others = undisturbed(partial(seconds_a_unit, planted, fixed, steps))
+            beside = max(beside, others)
         paces.append((found[False], found[True]))
     logs = [math.log(plain / fixed) for plain, fixed in paces]
     if len(logs) < 2:
         ratio = math.exp(statistics.fmean(logs))
-        return Gain(ratio, 0.0, math.inf, paces)
-    interval = stats.t_interval(logs, 0.025)
-    return Gain(math.exp(interval.mean), math.exp(interval.low), math.exp(interval.high), paces)
+        return Gain(ratio, 0.0, math.inf, paces, beside)
+    mean, low, high = (math.exp(one) for one in _interval(logs))
+    return Gain(mean, low, high, paces, beside)
+
+
+def _interval(logs: list[float]) -> tuple[float, float, float]:
+    found = stats.t_interval(logs, 0.025)
+    return found.mean, found.low, found.high
 
 
 def seconds_a_unit(planted: Planted, fixed: bool, steps: int) -> float:
