@@ -7,6 +7,7 @@ import pytest
 from hotloop.diagnose.base import Case
 from hotloop.diagnose.rules.python_loop import python_loop
 from hotloop.inspection import Frame, Inspection, Operators
+from hotloop.roof import Roof
 from tests.builders import Log
 from tests.diagnose import gpu_making
 from tests.diagnose.making import MAIN, case, operator_line, operators, samples, users
@@ -96,3 +97,17 @@ def test_what_a_gpu_has_to_do_besides_cannot_be_won() -> None:
     inspection = replace(made.inspection, operators=counted)
     finding = python_loop(replace(made, inspection=inspection))
     assert finding is not None and finding.share == pytest.approx(0.5, abs=0.03)
+
+
+def test_beside_large_operators_the_loop_takes_what_those_do_not() -> None:
+    large = replace(operator_line(LAYER, 10, elements=10**6), seconds=0.0005)
+    counted = operators(replace(operator_line(LOOP, 3000), seconds=0.002), large)
+    seen = samples((25, 2, [MAIN, LOOP]), (27, 3, [MAIN, LAYER]))
+    look = Inspection(steps=5, samples=seen, operators=counted)
+    backward = 3000 / 3010 * 0.4
+    by_sight = python_loop(case(inspection=look, roof=None))
+    assert by_sight is not None and by_sight.share == pytest.approx(0.4 * 0.25 + backward, rel=0.02)
+    # Of 5 ms forward the large ones took half a millisecond, and 5 µs each to be called.
+    known = python_loop(case(inspection=look, roof=Roof(launch_seconds=5e-6)))
+    beside = (0.0005 + 10 * 5e-6) / 0.02
+    assert known is not None and known.share == pytest.approx(0.25 - beside + backward, rel=0.02)
