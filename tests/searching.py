@@ -166,7 +166,7 @@ def search(
     job: ScriptJob | None = None,
     **more: Any,
 ) -> Study:
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     told = listener or Listener()
     with (
         mock.patch.object(machine, "describe", builders.machine),

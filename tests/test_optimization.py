@@ -18,11 +18,12 @@ from hotloop.measurement import Measurement
 from hotloop.roof import Roof
 from hotloop.search.compare import LEAST_PAIRS
 from hotloop.search.ladder import rungs
-from hotloop.study import Options
+from hotloop.study import Options, Study
 from hotloop.trial.launch import Order
 from hotloop.trial.result import Failure
 from hotloop.trial.trial import State, Trial
-from hotloop.workshop.outlook import AFTER_THE_PROOF
+from hotloop.workshop.outlook import TO_EXAMINE_AGAIN, TO_PROVE, TO_SOAK
+from hotloop.workshop.refusals import NOT_EXAMINED
 from tests import builders
 from tests.searching import (
     LIMIT,
@@ -323,7 +324,7 @@ class TestBudget:
         proofs = [trial for trial in unhurried.trials if trial.purpose == "proof"]
         after = [trial for trial in unhurried.trials if trial.purpose in ("soak", "rung")]
         enough = len(unhurried.trials) - len(proofs) - len(after) + 2 * LEAST_PAIRS
-        budget = (enough + AFTER_THE_PROOF) * SECONDS
+        budget = (enough + TO_EXAMINE_AGAIN + TO_SOAK) * SECONDS
         record = search(paper, tmp_path, replace(TWO, budget=budget))
         won = found(record)
         assert won.plan is not None and levers(won.plan) == {"bf16", "loader_workers"}
@@ -339,6 +340,48 @@ class TestBudget:
         screened = [trial for trial in record.trials if trial.purpose == "screen"]
         unhurried = search(PaperJob(gains(bf16=1.5)), tmp_path, Options())
         assert len(screened) < sum(trial.purpose == "screen" for trial in unhurried.trials)
+
+    @staticmethod
+    def thorough(order: Order, trial: Trial) -> Trial:
+        """What is examined takes long."""
+        if order.exam is None:
+            return trial
+        slow = 3 * SECONDS
+        is_cut = order.limit_seconds < slow
+        return timed_out(order, trial) if is_cut else replace(trial, seconds=slow)
+
+    def short(self, paper: PaperJob, folder: Path, options: Options, examined: int) -> Study:
+        """Time for the search, for so many examined runs, and for a proof."""
+        unhurried = search(paper, folder / "unhurried", options)
+        searching = sum(trial.purpose in ("baseline", "screen") for trial in unhurried.trials)
+        budget = (searching + 3 * examined + TO_PROVE + TO_SOAK + 1) * SECONDS
+        record = search(paper, folder, replace(options, budget=budget))
+        assert sum(trial.seconds for trial in record.trials) <= budget
+        return record
+
+    def test_is_not_spent_on_examining_a_large_plan(self, tmp_path: Path) -> None:
+        """Of what rounds coarser the training would be compared after that of the rest."""
+        paper = PaperJob(gains(bf16=1.5, loader_workers=1.2), answer=self.thorough)
+        record = self.short(paper, tmp_path, TWO, examined=7)
+        won = found(record)
+        assert won.plan is not None and levers(won.plan) == {"loader_workers"}
+        assert won.proof is not None and won.proof.comparison.faster
+        assert won.equivalence is not None and won.equivalence.same
+        assert reasons(record)["bf16"] == NOT_EXAMINED
+        whole = self.short(paper, tmp_path / "whole", TWO, examined=7 + TO_EXAMINE_AGAIN)
+        plan = found(whole).plan
+        assert plan is not None and levers(plan) == {"loader_workers", "bf16"}
+
+    def test_nor_on_finding_out_what_changes_the_training(self, tmp_path: Path) -> None:
+        law = gains(loader_workers=1.4, fused_optimizer=1.3, compile=1.2)
+        changing = frozenset({"compile"})
+        paper = PaperJob(law, changes=changing, answer=self.thorough)
+        only = Options(only=("loader_workers", "fused_optimizer", "compile"))
+        # The plan, and the first of its optimisations by itself: for the others there is no time.
+        record = self.short(paper, tmp_path, only, examined=6 + TO_EXAMINE_AGAIN)
+        plan = found(record).plan
+        assert plan is not None and levers(plan) == {"loader_workers"}
+        assert reasons(record)["fused_optimizer"] == reasons(record)["compile"] == NOT_EXAMINED
 
     def test_is_the_most_that_a_single_trial_may_take(self, tmp_path: Path) -> None:
         paper = PaperJob(gains(bf16=1.5))

@@ -9,7 +9,6 @@ from pathlib import Path
 from hotloop import machine, study
 from hotloop.diagnose.case import case_of
 from hotloop.diagnose.diagnosis import diagnose
-from hotloop.equivalence.judge import Equivalence
 from hotloop.errors import BudgetTooSmall, StudyMismatch
 from hotloop.figures import Figures
 from hotloop.inspection import Inspection
@@ -17,17 +16,18 @@ from hotloop.job import ScriptJob
 from hotloop.measurement import Measurement
 from hotloop.plan import Plan
 from hotloop.roof import Roof
-from hotloop.search.climb import BudgetSpent, Candidate, climb
-from hotloop.search.interactions import combined, names
+from hotloop.search.climb import BudgetSpent, Candidate
+from hotloop.search.interactions import names
 from hotloop.search.proof import prove
 from hotloop.study import Found, Options, Study
 from hotloop.trial.launch import Launcher
 from hotloop.trial.trial import State, Trial
 from hotloop.workshop import rescuing, rungs
+from hotloop.workshop.choosing import Choice
 from hotloop.workshop.examine import Examiner
 from hotloop.workshop.footing import Footing, NoPlan
 from hotloop.workshop.measured import measured
-from hotloop.workshop.outlook import AFTER_THE_CLIMB, AFTER_THE_PROOF, is_short, outlook
+from hotloop.workshop.outlook import Later, after_the_proof, outlook
 from hotloop.workshop.promising import promising
 from hotloop.workshop.refusals import refusals
 from hotloop.workshop.rescuing import Rescued
@@ -40,8 +40,6 @@ RoofOf = Callable[[Measurement], Roof | None]
 
 LOOK_FROM = 20.0
 """Times the first trial: with less time than that a search has none to spare for a diagnosis."""
-PATIENCE = 10.0
-"""Times the first trial: after so long without any gain a job has nothing to win."""
 
 
 def optimize(
@@ -79,8 +77,7 @@ class _Optimization:
         self._audience = audience
         self._footing = Footing(workshop, options)
         self._examiner: Examiner | None = None
-        self._excluded: dict[str, str] = {}
-        """Optimisations that change the training, and how."""
+        self._choice = Choice(workshop)
 
     def run(self, dry_run: bool) -> Study:
         baseline = self._run_the_job()
@@ -183,29 +180,13 @@ class _Optimization:
         candidates: tuple[Candidate, ...],
         examiner: Examiner,
     ) -> Plan:
-        """Searches again without what changes the training, until nothing does."""
-        workshop = self._workshop
-        start = score_of(baseline, self._footing.options.objective).value or figures.step.mean
-        # What was spent on what comes before does not count against the climb, but the first trial.
-        patience = workshop.spent + (PATIENCE - 1) * baseline.seconds
-        is_resized = any(one.lever == BATCH for one in candidates)
-        while True:
-            out = {*self._excluded, BATCH}
-            left = [one for one in candidates if one.lever not in out]
-            workshop.keep_back(AFTER_THE_CLIMB)
-            in_haste = is_short(left, workshop.left, baseline.seconds)
-            found = climb(start, left, workshop, patience, self._footing.plan, in_haste)
-            workshop.keep_back(0)
-            self._note(climb=found)
-            if found.plan == self._footing.plan:
-                return found.plan if is_resized else self._footing.instead(self._nothing())
-            equivalence = examiner.examine(found.plan)
-            self._note(equivalence=equivalence)
-            if equivalence.same:
-                return found.plan
-            self._exclude(found.plan, equivalence, examiner)
-            # What was spent until here was not spent in vain, and does not count against the rest.
-            patience = workshop.spent + PATIENCE * baseline.seconds
+        footing = self._footing
+        start = score_of(baseline, footing.options.objective).value or figures.step.mean
+        others = [one for one in candidates if one.lever != BATCH]
+        plan = self._choice.best(others, baseline, start, footing, examiner)
+        if plan == footing.plan and len(others) == len(candidates):
+            return footing.instead(self._nothing())
+        return plan
 
     def _resize(
         self, plan: Plan, baseline: Trial, candidates: tuple[Candidate, ...], examiner: Examiner
@@ -220,26 +201,13 @@ class _Optimization:
         self._note(equivalence=examiner.examine(resized))
         return resized
 
-    def _exclude(self, plan: Plan, whole: Equivalence, examiner: Examiner) -> None:
-        """Whatever differs by itself; if only their combination does, the last one found."""
-        needed = self._footing.plan
-        added = [one for one in plan.levers if one not in needed.levers]
-        alone = {one.lever: combined(needed, (one,)) for one in added}
-        if len(alone) > 1:
-            judged = {lever: examiner.examine(single) for lever, single in alone.items()}
-            self._excluded |= {
-                lever: each.reasons[0] for lever, each in judged.items() if not each.same
-            }
-        if not self._excluded.keys() & alone.keys():
-            self._excluded[added[-1].lever] = whole.reasons[0]
-
     def _prove(self, plan: Plan) -> Plan:
         """What is left of it without passengers."""
         if plan == self._footing.plan:
             return plan
-        self._workshop.keep_back(AFTER_THE_PROOF)
+        self._workshop.keep_back(after_the_proof(plan, self._footing.plan))
         proof = prove(plan, self._workshop, self._footing.plan)
-        self._workshop.keep_back(0)
+        self._workshop.keep_back(Later())
         self._note(proof=proof)
         if proof.comparison.faster:
             return proof.plan
@@ -292,7 +260,9 @@ class _Optimization:
 
     def _conclude(self, verdict: str) -> None:
         found, trials = self._footing.found, self._workshop.record.trials
-        self._note(verdict=verdict, refused=refusals(found, self._excluded, trials))
+        chosen = self._choice
+        refused = refusals(found, chosen.excluded, trials, chosen.unexamined)
+        self._note(verdict=verdict, refused=refused)
 
     def _note(self, **changes: object) -> None:
         self._footing.note(**changes)

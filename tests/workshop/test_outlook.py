@@ -1,13 +1,24 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
+from hotloop.evidence import Evidence, Structure
+from hotloop.plan import Plan
 from hotloop.search.climb import Candidate
 from hotloop.trial.trial import Trial
-from hotloop.workshop.outlook import is_short, kept_back, outlook
+from hotloop.workshop.outlook import (
+    Later,
+    after_the_examination,
+    after_the_proof,
+    is_short,
+    kept_back,
+    outlook,
+)
 from tests import builders
+from tests.simulated import plan_of
 
 
 def test_without_candidates_the_one_run_was_all() -> None:
@@ -56,3 +67,22 @@ def test_time_is_short_where_compiling_might_take_all_of_it() -> None:
     assert is_short(two, left=40.0, seconds=5.0)
     assert not is_short(two, left=90.0, seconds=5.0)
     assert not is_short(two, left=math.inf, seconds=5.0)
+
+
+def test_what_is_examined_takes_as_long_as_what_was() -> None:
+    examined = replace(took(30.0), evidence=Evidence(Structure(), [], []))
+    assert kept_back(3600.0, 10, [took(10.0), examined]) == 100.0
+    assert kept_back(3600.0, 10, [took(10.0), examined], examined=2) == 160.0
+    assert kept_back(3600.0, 10, [took(10.0)], examined=2) == 120.0
+
+
+def test_what_runs_of_other_plans_took_says_little() -> None:
+    slow, quick = (replace(took(50.0), plan=plan_of("compile")), took(10.0))
+    assert Later(10).seconds(3600.0, [quick, slow]) == 300.0
+    assert Later(10, of=(quick.plan,)).seconds(3600.0, [quick, slow]) == 100.0
+
+
+def test_a_single_optimisation_is_not_examined_again_once_proven() -> None:
+    start, one, two = Plan(), plan_of("bf16"), plan_of("bf16", "compile")
+    assert after_the_proof(one, start).examined == after_the_examination(one, start).examined == 0
+    assert after_the_proof(two, start).examined == after_the_examination(two, one).examined + 2

@@ -17,6 +17,7 @@ from hotloop.trial.fake import FakeLauncher
 from hotloop.trial.spec import Exam, StopRule
 from hotloop.trial.trial import State, Trial
 from hotloop.workshop import workshop
+from hotloop.workshop.outlook import Later
 from hotloop.workshop.workshop import FEWEST, LEAST, MOST, Granted, Workshop, score_of, steps_for
 from tests import builders
 from tests.searching import Listener
@@ -173,10 +174,10 @@ class TestBudget:
     def test_is_kept_back_in_part(self, tmp_path: Path) -> None:
         here, _ = shop(tmp_path, *[took(5.0)] * 3, granted=self.BUDGET)
         here.baseline()
-        here.keep_back(3)
+        here.keep_back(Later(3))
         with pytest.raises(BudgetSpent):
             here.run(plan_of("bf16"), "screen", STOP)
-        here.keep_back(0)
+        here.keep_back(Later())
         here.run(plan_of("bf16"), "proof", STOP)
 
     def test_what_it_stops_tells_nothing_of_the_plan(self, tmp_path: Path) -> None:

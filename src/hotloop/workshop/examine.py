@@ -57,18 +57,27 @@ class Examiner:
             return nothing_to_compare(changed)
         known = repr(plan.levers)
         if known not in self._equivalences:
-            self._equivalences[known] = self._examined(plan)
-        return replace(self._equivalences[known], changed=changed)
+            self._keep(plan, self._examined(plan))
+        return replace(self._equivalences[known][1], changed=changed)
+
+    @property
+    def same(self) -> list[Plan]:
+        """Of those that were examined, also as a part of another: which train the same."""
+        return [plan for plan, found in self._equivalences.values() if found.same]
 
     def _examined(self, plan: Plan) -> Equivalence:
         exact = Plan(tuple(one for one in plan.levers if self._is_exact(one)))
         parts = []
         if exact.levers != self.start.levers:
             parts.append(self._judged(exact, self.own_bits))
+            self._keep(exact, self._said(together(parts)))
         if exact != plan:
             coarsest = min(_mantissa(one.lever) or self.own_bits for one in plan.levers)
             parts.append(self._judged(plan, min(coarsest, self.own_bits)))
         return self._said(together(parts))
+
+    def _keep(self, plan: Plan, found: Equivalence) -> None:
+        self._equivalences[repr(plan.levers)] = plan, found
 
     def is_able(self) -> bool:
         """Whether what plans are compared with can be examined itself, and with noise."""
@@ -96,7 +105,7 @@ class Examiner:
         return self._run(self.start, self._exam(is_reference=True), "reference")
 
     @cached_property
-    def _equivalences(self) -> dict[str, Equivalence]:
+    def _equivalences(self) -> dict[str, tuple[Plan, Equivalence]]:
         return {}
 
     @cached_property

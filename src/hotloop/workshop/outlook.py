@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from hotloop.figures import figures
+from hotloop.plan import Plan
 from hotloop.search.climb import Candidate
 from hotloop.trial.trial import Trial
 from hotloop.workshop.watching import Outlook
@@ -28,7 +30,8 @@ def outlook(candidates: Sequence[Candidate], seconds: float) -> Outlook:
         return Outlook((1, 1), (seconds, seconds))
     settings = sum(len(one.settings) for one in candidates)
     least = 1 + settings
-    afterwards = AFTER_THE_CLIMB + FOR_A_PART * len(candidates) + TO_PROVE + TO_EXAMINE_AGAIN
+    afterwards = TO_PROVE + TO_EXAMINE + TO_SOAK + FOR_A_PART * len(candidates)
+    afterwards += TO_PROVE + TO_EXAMINE_AGAIN
     most = 1 + 2 * settings + afterwards
     return Outlook((least, most), (least * seconds, most * seconds))
 
@@ -39,22 +42,62 @@ def is_short(candidates: Sequence[Candidate], left: float, seconds: float) -> bo
     return left < (runs + TO_COMPILE) * seconds
 
 
-AFTER_THE_CLIMB = TO_PROVE + TO_EXAMINE + TO_SOAK
-AFTER_THE_PROOF = TO_EXAMINE_AGAIN + TO_SOAK
-"""Runs for which time is kept back, so that what was found can be shown."""
+@dataclass(frozen=True)
+class Later:
+    """Runs for which time is kept back, so that what was found can be shown."""
+
+    runs: int = 0
+    examined: int = 0
+    """Further ones, which are examined rather than timed."""
+    of: tuple[Plan, ...] = ()
+    """Under which plans, where that is known: what others took says little of them then."""
+
+    def seconds(self, budget: float, trials: Sequence[Trial]) -> float:
+        plans = [plan.levers for plan in self.of]
+        alike = [
+            trial
+            for trial in trials
+            if not plans or trial.plan.levers in plans or trial.evidence is not None
+        ]
+        return kept_back(budget, self.runs, alike or trials, self.examined)
 
 
-def kept_back(budget: float, runs: int, trials: Sequence[Trial]) -> float:
+AFTER_THE_CLIMB = Later(TO_PROVE + TO_SOAK, TO_EXAMINE)
+
+
+def after_the_examination(plan: Plan, start: Plan) -> Later:
+    return Later(TO_PROVE + TO_SOAK, _examined_again(plan, start), (start, plan))
+
+
+def after_the_proof(plan: Plan, start: Plan) -> Later:
+    return Later(TO_SOAK, _examined_again(plan, start), (start, plan))
+
+
+def _examined_again(plan: Plan, start: Plan) -> int:
+    """Where passengers may have left. A single optimisation is none."""
+    return TO_EXAMINE_AGAIN if len(plan.levers) > len(start.levers) + 1 else 0
+
+
+def kept_back(budget: float, runs: int, trials: Sequence[Trial], examined: int = 0) -> float:
     """Of the budget, for so many more runs; but what comes before them is not to starve.
 
-    By what runs took on average so far: those of a plan that compiles take longer than the first.
+    By what runs took on average so far: those of a plan that compiles take longer than the first,
+    and those that are examined take as long as such runs do.
     """
-    if not runs or not trials:
+    if not runs + examined or not trials:
         return 0.0
     # What the job as it is spends before it is steady, such as starting a GPU, comes every time.
     usual = _once(trials[0])
-    again = sum(trial.seconds - max(0.0, _once(trial) - usual) for trial in trials)
-    return min(runs * again / len(trials), MOST_KEPT_BACK * budget)
+    others = [trial for trial in trials if trial.evidence is None] or trials
+    looked_at = [trial for trial in trials if trial.evidence is not None] or others
+    later = runs * _again(others, usual) + examined * _again(looked_at, usual)
+    return min(later, MOST_KEPT_BACK * budget)
+
+
+def _again(trials: Sequence[Trial], usual: float) -> float:
+    """Seconds that another like these takes."""
+    spent = sum(trial.seconds - max(0.0, _once(trial) - usual) for trial in trials)
+    return spent / len(trials)
 
 
 def _once(trial: Trial) -> float:

@@ -10,15 +10,20 @@ from hotloop.search.interactions import stood_for
 from hotloop.study import NO_TIME, Found, Refused
 from hotloop.trial.trial import State, Trial
 
+NOT_EXAMINED = "it helped, but there was no time left to show that the training stays the same"
 FAILED = (State.CRASHED, State.OUT_OF_MEMORY, State.TIMED_OUT)
 
 
 def refusals(
-    found: Found, excluded: Mapping[str, str], trials: Sequence[Trial]
+    found: Found,
+    excluded: Mapping[str, str],
+    trials: Sequence[Trial],
+    unexamined: Sequence[str] = (),
 ) -> tuple[Refused, ...]:
-    """`excluded`: optimisations that change the training, and how."""
+    """`excluded`: optimisations that change the training, and how. `unexamined`: not known."""
     reasons = _not_shown_to_help(found)
     reasons |= {lever: f"it changes the training: {why}" for lever, why in excluded.items()}
+    reasons |= dict.fromkeys(unexamined, NOT_EXAMINED)
     kept = {one.lever for one in (found.plan or Plan()).levers}
     untried, spared = (found.climb.untried, found.climb.spared) if found.climb else ((), ())
     return (

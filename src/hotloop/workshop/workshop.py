@@ -24,7 +24,7 @@ from hotloop.study import Found, Study
 from hotloop.trial.launch import Launcher, Order
 from hotloop.trial.spec import Exam, Look, Soak, StopRule
 from hotloop.trial.trial import State, Trial
-from hotloop.workshop.outlook import kept_back
+from hotloop.workshop.outlook import Later
 from hotloop.workshop.short_scripts import another_look
 from hotloop.workshop.watching import Audience
 
@@ -71,7 +71,7 @@ class Workshop:
         self._earlier = [trial for trial in earlier if trial.state is not State.INTERRUPTED]
         self._objective = record.found.options.objective if record.found else "speed"
         self._stop = first_look(granted.steps)
-        self._kept_back = 0
+        self._later = Later()
         self._at_once = False
         self._screened: dict[str, Score] = {}
 
@@ -89,8 +89,7 @@ class Workshop:
         """Of the budget, without what is kept back."""
         if self.budget is None:
             return math.inf
-        later = kept_back(self.budget, self._kept_back, self.record.trials)
-        return self.budget - later - self.spent
+        return self.budget - self._later.seconds(self.budget, self.record.trials) - self.spent
 
     def measure_by(self, baseline: Figures) -> None:
         """From here on every trial measures the same number of steps."""
@@ -101,9 +100,9 @@ class Workshop:
         """From here on plans act from the first call on, and of those that run the fastest wins."""
         self._at_once, self._objective = True, "speed"
 
-    def keep_back(self, runs: int) -> None:
-        """For how many runs, later, some of the budget is left."""
-        self._kept_back = runs
+    def keep_back(self, later: Later) -> None:
+        """For these runs some of the budget is left."""
+        self._later = later
 
     def note(self, found: Found) -> None:
         self.record = replace(self.record, found=found)

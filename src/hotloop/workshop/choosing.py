@@ -1,0 +1,125 @@
+"""The best plan that does the same training: what seems to help is examined before it is proven."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from hotloop.equivalence.judge import Equivalence
+from hotloop.plan import Plan
+from hotloop.search.climb import BudgetSpent, Candidate, Climb, climb
+from hotloop.search.interactions import combined, names
+from hotloop.trial.trial import Trial
+from hotloop.workshop.examine import Examiner
+from hotloop.workshop.footing import Footing
+from hotloop.workshop.outlook import AFTER_THE_CLIMB, Later, after_the_examination, is_short
+from hotloop.workshop.workshop import Workshop
+
+PATIENCE = 10.0
+"""Times the first trial: after so long without any gain a job has nothing to win."""
+
+
+class Choice:
+    def __init__(self, workshop: Workshop) -> None:
+        self._workshop = workshop
+        self.excluded: dict[str, str] = {}
+        """Optimisations that change the training, and how."""
+        self.unexamined: tuple[str, ...] = ()
+        """Those that helped, but there was no time to show that they do not."""
+        self._gains: dict[str, float] = {}
+
+    def best(
+        self,
+        candidates: Sequence[Candidate],
+        baseline: Trial,
+        score: float,
+        footing: Footing,
+        examiner: Examiner,
+    ) -> Plan:
+        """Searches again without what changes the training, until nothing does.
+
+        `score`: what the baseline came to. Where nothing helps, the plan is the footing's own.
+        Where the time for a proof would be spent on showing that a plan trains the same, it is a
+        smaller one of which that was shown until then.
+        """
+        workshop = self._workshop
+        # What was spent on what comes before does not count against the climb, but the first trial.
+        patience = workshop.spent + (PATIENCE - 1) * baseline.seconds
+        while True:
+            left = [one for one in candidates if one.lever not in self.excluded]
+            found = self._climbed(left, baseline, score, patience, footing)
+            if found.plan == footing.plan:
+                return found.plan
+            if (plan := self._examined(found.plan, footing, examiner)) is not None:
+                return plan
+            # What was spent until here was not spent in vain, and does not count against the rest.
+            patience = workshop.spent + PATIENCE * baseline.seconds
+
+    def _climbed(
+        self,
+        candidates: Sequence[Candidate],
+        baseline: Trial,
+        score: float,
+        patience: float,
+        footing: Footing,
+    ) -> Climb:
+        workshop = self._workshop
+        workshop.keep_back(AFTER_THE_CLIMB)
+        in_haste = is_short(candidates, workshop.left, baseline.seconds)
+        found = climb(score, candidates, workshop, patience, footing.plan, in_haste)
+        workshop.keep_back(Later())
+        footing.note(climb=found)
+        kept = [one for one in found.tried if one.kept and one.score.value]
+        self._gains |= {one.lever: one.best / (one.score.value or one.best) for one in kept}
+        return found
+
+    def _examined(self, plan: Plan, footing: Footing, examiner: Examiner) -> Plan | None:
+        """The plan, or a smaller one for want of time. None: what changes the training is known.
+
+        Without a smaller one to turn to it goes on: a proof may take less than was thought.
+        """
+        for later in (after_the_examination(plan, footing.plan), Later()):
+            self._workshop.keep_back(later)
+            try:
+                equivalence = examiner.examine(plan)
+                footing.note(equivalence=equivalence)
+                if not equivalence.same:
+                    self._exclude(plan, equivalence, footing, examiner)
+                return plan if equivalence.same else None
+            except BudgetSpent:
+                if (smaller := self._shown(plan, footing, examiner)) is not None:
+                    return smaller
+            finally:
+                self._workshop.keep_back(Later())
+        raise BudgetSpent
+
+    def _exclude(
+        self, plan: Plan, whole: Equivalence, footing: Footing, examiner: Examiner
+    ) -> None:
+        """Whatever differs by itself; if only their combination does, the last one found."""
+        needed = footing.plan
+        added = [one for one in plan.levers if one not in needed.levers]
+        alone = {one.lever: combined(needed, (one,)) for one in added}
+        if len(alone) > 1:
+            judged = {lever: examiner.examine(single) for lever, single in alone.items()}
+            self.excluded |= {
+                lever: each.reasons[0] for lever, each in judged.items() if not each.same
+            }
+        if not self.excluded.keys() & alone.keys():
+            self.excluded[added[-1].lever] = whole.reasons[0]
+
+    def _shown(self, plan: Plan, footing: Footing, examiner: Examiner) -> Plan | None:
+        """The best of what was examined in time. None: nothing was, or it changes the training."""
+        same = [one for one in examiner.same if one.levers != footing.plan.levers]
+        if not same:
+            return None
+        best = max(same, key=self._gain)
+        footing.note(equivalence=examiner.examine(best))
+        kept = {*names(best), *names(footing.plan), *self.excluded}
+        self.unexamined = tuple(lever for lever in names(plan) if lever not in kept)
+        return best
+
+    def _gain(self, plan: Plan) -> float:
+        """As the climb has seen it, each on top of what was there before."""
+        chosen = {*names(plan)}
+        return prod(gain for name, gain in self._gains.items() if {*name.split("+")} <= chosen)
