@@ -22,6 +22,7 @@ from hotloop.cli import (
     run,
     verify,
 )
+from hotloop.cli.helping import Formatter
 from hotloop.errors import HotloopError, StudyNotWritable, UsageError
 from hotloop.version import VERSION
 
@@ -77,7 +78,13 @@ class _Parser(argparse.ArgumentParser):
 
 def parser(folder: str | None = None) -> argparse.ArgumentParser:
     """`folder`: where to look for a configuration. None: there is none."""
-    top = _Parser(prog="hotloop", description="Makes PyTorch jobs fast.", allow_abbrev=False)
+    top = _Parser(
+        prog="hotloop",
+        description="Makes PyTorch jobs fast.",
+        epilog="hotloop COMMAND --help explains one.",
+        formatter_class=Formatter,
+        allow_abbrev=False,
+    )
     top.add_argument("--version", action="version", version=f"hotloop {VERSION}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name, module in COMMANDS.items():
@@ -86,7 +93,7 @@ def parser(folder: str | None = None) -> argparse.ArgumentParser:
             help=module.SUMMARY,
             description=module.DESCRIPTION,
             usage=module.USAGE,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=Formatter,
             allow_abbrev=False,
         )
         module.add_arguments(command)

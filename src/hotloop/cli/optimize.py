@@ -33,33 +33,55 @@ EFFECTS = ("same_math", "lower_precision", "changes_training")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--budget", type=common.duration, metavar="TIME", help="all runs together, such as 10m")
-    add("--steps", type=common.positive, metavar="N", help="measure N steps a run")
-    add("--only", metavar="NAMES", default="", help="try these alone, separated by commas")
-    add("--skip", metavar="NAMES", default="", help="do not try these, separated by commas")
+    add(
+        "--budget",
+        type=common.duration,
+        metavar="TIME",
+        help="what all runs together may take, such as 10m (default: what they need)",
+    )
+    add(
+        "--steps",
+        type=common.positive,
+        metavar="N",
+        help="measure N steps a run (default: enough)",
+    )
+    add(
+        "--only",
+        metavar="NAMES",
+        default="",
+        help="try these optimisations alone, separated by commas; `hotloop levers` lists them",
+    )
+    add(
+        "--skip",
+        metavar="NAMES",
+        default="",
+        help="do not try these optimisations, separated by commas",
+    )
     add(
         "--effect",
         choices=EFFECTS,
         default="lower_precision",
-        help="the most that may happen to the training (default: lower_precision)",
+        help="the most that may happen to the training: nothing but other roundings, another "
+        "number format, or another batch or sequence (default: lower_precision)",
     )
     add(
         "--objective",
         choices=("speed", "memory"),
         default="speed",
-        help="memory: the smallest peak, or what makes a job run that runs out (default: speed)",
+        help="what to look for: the fastest plan, or the one that needs least memory, which may "
+        "make a job run that runs out of it (default: speed)",
     )
     add(
         "--resume",
         nargs="?",
         const="",
         metavar="STUDY",
-        help="go on with this study (default: the newest of this job)",
+        help="go on with a search that was stopped (default: the newest study of this job)",
     )
     add(
         "--dry-run",
         action="store_true",
-        help="measure the script, look into it and say what would be done",
+        help="measure the script, look into it, say what would be tried, and stop",
     )
     add(
         "--plan-out",
@@ -70,12 +92,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--no-look",
         action="store_true",
-        help="no run that looks for what limits the job, to try first what helps against that",
+        help="leave out the run that looks for what limits the job: it decides what is tried first",
     )
     add(
         "--thorough",
         action="store_true",
-        help="also settings whose runs take minutes, of optimisations that have helped",
+        help="of optimisations that have helped, try also settings whose runs take minutes",
     )
     common.add_trial_arguments(parser)
     job_words.add_arguments(parser)
