@@ -131,7 +131,7 @@ def test_a_size_that_wins_nothing_is_not_taken(tmp_path: Path) -> None:
 def test_it_must_be_asked_for(tmp_path: Path) -> None:
     _, record = searched(tmp_path, steps(64), options=Options(only=("batch_size",)))
     assert found(record).sizes is None
-    assert "its effect is changes_training" in reasons(record)["batch_size"]
+    assert "changes_training is more than --effect allows" in reasons(record)["batch_size"]
 
 
 def test_without_time_left_only_what_was_run_is_reported(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_the_outlook_is_told_unless_the_caller_does(capsys: pytest.CaptureFixtur
         live = LiveSearch("train.py", Options(), [], says_outlook=aloud)
         live.planned(searched(won().found), OUTLOOK)
         assert live.outlook == OUTLOOK
-        assert ("About 3 to 9 runs of the script" in capsys.readouterr().err) == aloud
+        assert ("about 3 to 9 runs of the script" in capsys.readouterr().err) == aloud
 
 
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str], screen: Screen) -> None:

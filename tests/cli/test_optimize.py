@@ -16,6 +16,8 @@ from hotloop import codec, interpreter, plan, study
 from hotloop import optimization as library
 from hotloop.cli import optimize
 from hotloop.cli.main import main, parser
+from hotloop.diagnose.diagnosis import Diagnosis
+from hotloop.diagnose.numbers import Numbers
 from hotloop.errors import FailedInTraining, FolderBusy, UsageError
 from hotloop.levers.base import Effect
 from hotloop.plan import Plan
@@ -126,7 +128,7 @@ class TestEnd:
         assert "2.00× faster [1.99, 2.01]" in out
         assert "    hotloop run --plan hotloop.json train.py --lr 'a b'\n" in out
         assert "    hotloop verify --plan hotloop.json --steps 1000 train.py --lr 'a b'\n" in out
-        assert "About 3 to 9 runs of the script" in err
+        assert "about 3 to 9 runs of the script" in err
         assert "hotloop: trial 1  as it is  20.0 ms" in err
 
     def test_the_report_lies_in_the_study(
@@ -216,9 +218,10 @@ class TestJson:
     def test_of_a_dry_run(
         self, project: Path, ending: Any, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        ending(won())
+        ending(replace(won(), diagnosis=Diagnosis("It waits.", (), (), Numbers())))
         assert run("--json", "--dry-run", *python("train.py")) == 0
         told = self.told(capsys)
+        assert told["limited_by"] == "It waits."
         assert told["outlook"] == {"runs": [3, 9], "seconds": [60.0, 300.0]}
         assert told["candidates"][0]["lever"] == "bf16"
         assert told["next"].startswith("hotloop optimize --resume .hotloop/train-")
@@ -267,7 +270,7 @@ class TestDryRun:
         assert run("--dry-run", "--budget", "10m", *python("train.py", "--lr", "1")) == 0
         assert search.asked["dry_run"]
         out, err = capsys.readouterr()
-        assert "About 3 to 9 runs" in out
+        assert "The search takes about 3 to 9 runs" in out
         assert "About 3 to 9 runs" not in err
         folder = search.asked["folder"].relative_to(project)
         again = f"hotloop optimize --resume {folder} --budget 600s --python {sys.executable}"

@@ -1,31 +1,55 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from hotloop.diagnose.diagnosis import Diagnosis
+from hotloop.diagnose.numbers import Numbers
 from hotloop.plan import Plan
 from hotloop.report.outlook_rows import outlook_rows
 from hotloop.search.climb import Candidate
 from hotloop.study import Found, Options
 from hotloop.trial.trial import State
-from tests.report.studies import failed, searched, timed, won
+from tests.report.studies import failed, lost, searched, timed, won
 
 
 @pytest.mark.parametrize(
     ("runs", "seconds", "sentence"),
     [
-        ((12, 30), (300.0, 900.0), "About 12 to 30 runs of the script, 5.0 min to 15.0 min."),
-        ((12, 12), (300.0, 300.0), "About 12 runs of the script, 5.0 min."),
+        ((12, 30), (300.0, 900.0), "12 to 30 runs of the script: 5.0 min to 15.0 min."),
+        ((12, 12), (300.0, 300.0), "12 runs of the script: 5.0 min."),
     ],
 )
 def test_how_many_runs_and_how_long(
     runs: tuple[int, int], seconds: tuple[float, float], sentence: str
 ) -> None:
-    assert outlook_rows(won(), runs, seconds).sentence == sentence
+    told = outlook_rows(won(), runs, seconds).sentence
+    assert told == f"The search takes about {sentence}"
+
+
+def test_a_budget_that_is_shorter_is_named() -> None:
+    def told(budget: float) -> str:
+        options = Options(budget=budget)
+        return outlook_rows(won(options=options), (12, 30), (300.0, 900.0)).sentence
+
+    assert told(600.0).endswith("5.0 min to 15.0 min, of which --budget grants 10.0 min.")
+    assert told(900.0).endswith("5.0 min to 15.0 min.")
+
+
+def test_where_nothing_could_help_there_is_no_search() -> None:
+    assert outlook_rows(lost(), (1, 1), (3.0, 3.0)).sentence == "There is nothing to try."
+
+
+def test_what_limits_the_job_is_said_where_it_was_looked_into() -> None:
+    assert outlook_rows(won(), (1, 2), (1.0, 2.0)).limit == ""
+    looked = replace(won(), diagnosis=Diagnosis("It waits.", (), (), Numbers()))
+    assert outlook_rows(looked, (1, 2), (1.0, 2.0)).limit == "It waits."
 
 
 def test_what_could_help_and_what_is_not_tried() -> None:
     found = outlook_rows(won(), (1, 2), (1.0, 2.0))
-    assert found.worth[0] == ("bf16", "30.0% of a step's time, at the very most")
+    assert found.worth[0] == ("bf16", "may save 30.0% of a step's time at the very most")
     assert found.refused == (("pin_memory", "there is no GPU to copy to"),)
 
 
@@ -43,8 +67,8 @@ MEMORY = Found(
 def test_of_an_optimisation_of_memory_it_is_memory_that_is_saved() -> None:
     found = outlook_rows(searched(MEMORY, timed("baseline", Plan(), 20)), (1, 2), (1.0, 2.0))
     assert found.worth == (
-        ("chunked_loss", "30.0% of its memory, at the very most"),
-        ("bf16", "20.0% of a step's time, at the very most"),
+        ("chunked_loss", "may save 30.0% of its memory at the very most"),
+        ("bf16", "may save 20.0% of a step's time at the very most"),
     )
 
 

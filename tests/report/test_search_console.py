@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
+from hotloop.diagnose.diagnosis import Diagnosis
+from hotloop.diagnose.numbers import Numbers
 from hotloop.report.outlook_rows import outlook_rows
 from hotloop.report.search_console import show_outlook, show_search, show_verdict
 from hotloop.report.search_rows import SearchRows, rows
@@ -100,10 +103,18 @@ def outlook(record: Study) -> str:
 
 def test_the_outlook_says_what_is_tried_and_what_is_not() -> None:
     text = outlook(won())
-    assert "About 3 to 9 runs of the script, 60.0 s to 5.0 min." in text
-    assert "could help   bf16: 30.0% of a step's time" in text
+    assert "The search takes about 3 to 9 runs of the script: 60.0 s" in text
+    assert "could help   bf16: may save 30.0% of a step's time at the" in text
     assert "not tried    pin_memory: there is no GPU to copy to" in text
     assert text.endswith(f"  to go on:\n    {COMMAND}\n")
+
+
+def test_an_outlook_begins_with_what_limits_the_job() -> None:
+    limited = replace(won(), diagnosis=Diagnosis("It waits.", (), (), Numbers()))
+    lines = outlook(limited).splitlines()
+    (first,) = (at for at, line in enumerate(lines) if "limited by   It waits." in line)
+    assert "could help" in lines[first + 1]
+    assert "limited by" not in outlook(won())
 
 
 def test_an_outlook_without_hope_says_so() -> None:

@@ -110,7 +110,7 @@ def test_the_user_says_how_far_to_go(effect: str, has_lower: bool) -> None:
     assert ("tf32" in names(candidates)) is has_lower
     assert "compile" in names(candidates)
     if not has_lower:
-        assert refused["bf16"] == "its effect is lower_precision, more than --effect allows"
+        assert refused["bf16"] == "lower_precision is more than --effect allows"
 
 
 class TestDiagnosed:

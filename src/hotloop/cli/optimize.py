@@ -222,8 +222,10 @@ def _show_outlook(
     if arguments.json:
         found = record.found
         candidates, refused = (found.candidates, found.refused) if found else ((), ())
-        told = {"outlook": outlook, "candidates": candidates, "refused": refused}
-        common.print_json({**told, "study": str(folder / "study.json"), "next": again})
+        limit = record.diagnosis.verdict if record.diagnosis else None
+        told = {"limited_by": limit, "candidates": candidates, "refused": refused}
+        where = {"study": str(folder / "study.json"), "next": again}
+        common.print_json({"outlook": outlook, **told, **where})
         return 0
     rows = outlook_rows(record, outlook.runs, outlook.seconds)
     show_outlook(Console(), job.shown, rows, [("to go on", again)])

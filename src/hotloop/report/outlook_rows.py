@@ -8,7 +8,7 @@ from hotloop import units
 from hotloop.levers.base import Group
 from hotloop.levers.registry import LEVERS
 from hotloop.search.climb import Candidate
-from hotloop.study import Study
+from hotloop.study import Found, Study
 from hotloop.trial.trial import State
 
 
@@ -19,6 +19,8 @@ class OutlookRows:
     """Optimisations that could help, and how much at the most."""
     refused: tuple[tuple[str, str], ...]
     """Those that are not tried, and why."""
+    limit: str = ""
+    """What limits the job, where it was looked into: what is found there decides what is worth."""
 
 
 def outlook_rows(study: Study, runs: tuple[int, int], seconds: tuple[float, float]) -> OutlookRows:
@@ -26,10 +28,21 @@ def outlook_rows(study: Study, runs: tuple[int, int], seconds: tuple[float, floa
     candidates = found.candidates if found else ()
     refused = found.refused if found else ()
     return OutlookRows(
-        sentence=f"About {_between(*runs)} of the script, {_times(*seconds)}.",
+        sentence=_sentence(found, runs, seconds),
         worth=tuple((one.lever, _worth(one, _objective(study))) for one in candidates),
         refused=tuple((one.lever, one.reason) for one in refused if not one.tried),
+        limit=study.diagnosis.verdict if study.diagnosis else "",
     )
+
+
+def _sentence(found: Found | None, runs: tuple[int, int], seconds: tuple[float, float]) -> str:
+    if found is not None and not found.candidates:
+        return "There is nothing to try."
+    told = f"The search takes about {_between(*runs)} of the script: {_times(*seconds)}"
+    budget = found.options.budget if found else None
+    if budget is None or budget >= seconds[1]:
+        return f"{told}."
+    return f"{told}, of which --budget grants {units.seconds(budget)}."
 
 
 def _objective(study: Study) -> str:
@@ -45,10 +58,11 @@ def _worth(candidate: Candidate, objective: str) -> str:
     if objective == "to run":
         return "it may make the job fit into memory"
     if objective == "memory" and LEVERS[candidate.lever].group is Group.MEMORY:
-        return f"{units.percent(candidate.share)} of its memory, at the very most"
+        return f"may save {units.percent(candidate.share)} of its memory at the very most"
     if candidate.predicted is not None:
-        return f"{units.percent(candidate.predicted)} of a step's time, by what was found"
-    return f"{units.percent(candidate.share)} of a step's time, at the very most"
+        saved = units.percent(candidate.predicted)
+        return f"may save {saved} of a step's time, by what was found"
+    return f"may save {units.percent(candidate.share)} of a step's time at the very most"
 
 
 def _between(low: int, high: int) -> str:

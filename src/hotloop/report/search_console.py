@@ -46,8 +46,9 @@ def show_search(
 
 def show_outlook(console: Console, name: str, found: OutlookRows, commands: Facts = ()) -> None:
     _heading(console, name, found.sentence, "bold")
-    told = [("could help", f"{lever}: {text}") for lever, text in found.worth]
-    told = told or [("could help", "nothing that hotloop knows, by what was measured")]
+    worth = [("could help", f"{lever}: {text}") for lever, text in found.worth]
+    worth = worth or [("could help", "nothing that hotloop knows, by what was measured")]
+    told = [*([("limited by", found.limit)] if found.limit else []), *worth]
     told += [("not tried", f"{names}: {reason}") for names, reason in grouped(found.refused)]
     screen.facts(console, told, LABEL)
     _commands(console, commands)

@@ -93,5 +93,5 @@ def out_of_bounds(name: str, effect: Effect, options: Options, why: str = "") ->
         return "left out by --skip"
     if HOW_FAR.index(effect) > HOW_FAR.index(Effect(options.effect)):
         here = f"{effect} here ({why})" if why else effect
-        return f"its effect is {here}, more than --effect allows"
+        return f"{here} is more than --effect allows"
     return ""
