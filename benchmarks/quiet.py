@@ -16,9 +16,9 @@ from typing import TypeVar
 PROC = Path("/proc")
 QUIET = 0.1
 """Of one core, by all others together. Less than that is always there."""
-ATTEMPTS = 4
+ATTEMPTS = 3
 LOOK_SECONDS = 1.5
-LONGEST_WAIT = 45.0
+LONGEST_WAIT = 20.0
 TICKS = os.sysconf("SC_CLK_TCK")
 T = TypeVar("T")
 

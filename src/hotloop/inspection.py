@@ -239,6 +239,8 @@ class Inspection:
     """What a step took beyond loading, while the loader's workers stood still. One entry a step."""
     handed_seconds: list[float] = field(default_factory=list)
     """On a core, to receive a batch that a worker had made. One entry a batch."""
+    kept_seconds: list[float] = field(default_factory=list)
+    """Of a step, end to end, while a loader kept workers that it usually ends. One entry a pass."""
     synchronisations: list[Synchronisation] = field(default_factory=list)
     operators: Operators | None = None
     losses: list[LossSeen] = field(default_factory=list)

@@ -53,11 +53,37 @@ def test_what_a_step_takes_alone_is_believed_where_it_was_tried() -> None:
     assert slower.saved_without(1.0) == pytest.approx(1 - 0.030 / 0.060)
 
 
-def test_without_new_workers_the_first_batch_of_a_pass_is_still_waited_for() -> None:
-    load = Loading(0.040, 0.030, workers=2, cores=2, threads=1, collate=0.004, alone=0.003)
-    after = 0.0035 + 0.004 / 2  # both cores are busy, and in every other step nobody overlaps
-    assert load.saved_by_keeping_workers(2) == pytest.approx(1 - after / 0.040)
-    assert load.saved_by_keeping_workers(200) > load.saved_by_keeping_workers(2)
+def test_from_one_pass_to_the_next_nobody_loads_ahead() -> None:
+    load = Loading(0.040, 0.030, workers=2, cores=4, threads=1, collate=0.004, alone=0.003)
+    short = replace(load, batches_a_pass=2)
+    # Both workers make a batch, then the training works off two.
+    assert short.saved_with(2) == pytest.approx(1 - (0.004 + 2 * 0.003) / 2 / 0.040)
+    assert load.saved_with(2) == pytest.approx(1 - 0.003 / 0.040)
+
+
+def test_a_step_may_take_several_batches() -> None:
+    load = Loading(0.040, 0.020, workers=2, cores=4, threads=1, collate=0.016, alone=0.012)
+    several = replace(load, batches=4.0, batches_a_pass=2)
+    # A quarter of each to a batch.
+    assert several.saved_with(2) == pytest.approx(1 - 4 * (0.004 + 2 * 0.003) / 2 / 0.040)
+
+
+def test_time_in_the_queue_for_a_core_is_no_work() -> None:
+    look = LoaderLook(0, [0.003] * 16, [0.0025] * 16, [0.002, 0.002], [8, 8])
+    queued = replace(look, item_queued_seconds=[0.002] * 16)
+    crowded, own = (
+        loading(case(training(), Inspection(loaders=[one]), **with_loader(workers=2)))
+        for one in (look, queued)
+    )
+    assert crowded.items == pytest.approx(0.024) and own.items == pytest.approx(0.008)
+    assert own.items_cpu == pytest.approx(0.004)
+
+
+def test_what_a_loader_says_of_itself_is_believed() -> None:
+    known = loading(case(training(), **with_loader(batches=7, prefetch=5)))
+    assert (known.batches_a_pass, known.ahead, known.batches) == (7, 5, 1.0)
+    unknown = loading(case(training(), **with_loader(batches=None, prefetch=None)))
+    assert (unknown.batches_a_pass, unknown.ahead) == (None, 2)
 
 
 def test_what_workers_have_made_must_still_be_received() -> None:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from hotloop.diagnose import data_kinds
 from hotloop.diagnose.base import Case
 from hotloop.diagnose.call_sites import at_the_loader, distinct, in_the_dataset, is_idle
-from hotloop.diagnose.loading import Loading, loading
+from hotloop.diagnose.loading import Loading, given_a_core, loading
 from hotloop.diagnose.sightings import Sighting, in_workers, seconds_by_line, share, sightings
 from hotloop.diagnose.steady import Span, steady_spans, steady_steps
 from hotloop.diagnose.wording import percent, seconds, times
-from hotloop.inspection import Frame, LoaderLook
+from hotloop.inspection import Frame
 from hotloop.measurement import Kind
 from hotloop.timeline import Phase
 
@@ -65,8 +65,10 @@ def _worker_start(case: Case, load: Loading) -> Cause | None:
     saved = spent / (steps * load.step)
     if passes < 2 or saved * load.step < MOST_OF_IT * load.wait:
         return None
-    if load.alone is not None:  # workers that come and go also take cores from the step itself
-        saved = max(saved, load.saved_by_keeping_workers(steps / passes))
+    if tried := case.inspection.kept_seconds if case.inspection else []:
+        saved = max(1 - statistics.median(tried) / load.step, 0.0)
+    elif load.alone is not None:  # workers that come and go also take cores from the step itself
+        saved = max(saved, load.saved_with(load.workers))
     waits = [one for one in sightings(case) if one.phase == Phase.DATA]
     evidence = (
         f"{passes} passes over the data began while it was timed",
@@ -91,7 +93,7 @@ def _starts(spans: list[Span]) -> tuple[int, float]:
 
 def _slow_item(case: Case, load: Loading) -> Cause | None:
     looks = case.inspection.loaders if case.inspection else []
-    items = sorted(item for look in looks for item in _given_a_core(look))
+    items = sorted(item for look in looks for item in given_a_core(look))
     if len(items) < ENOUGH_ITEMS or not sum(items):
         return None
     usual = statistics.median(items)
@@ -104,14 +106,6 @@ def _slow_item(case: Case, load: Loading) -> Cause | None:
         f"the time: up to {seconds(items[-1])}, where {seconds(usual)} is usual",
     )
     return Cause("slow_item", load.saved_without(part), evidence, _places(seen_loading(case)))
-
-
-def _given_a_core(look: LoaderLook) -> list[float]:
-    """What each item takes without the time that others had the core: any may be met by that."""
-    queued = look.item_queued_seconds
-    if len(queued) != len(look.item_seconds):
-        return look.item_seconds
-    return [max(took - lost, 0.0) for took, lost in zip(look.item_seconds, queued, strict=True)]
 
 
 def _storage(case: Case, load: Loading) -> Cause | None:

@@ -6,6 +6,7 @@ import statistics
 from dataclasses import dataclass
 
 from hotloop.diagnose.base import Case
+from hotloop.diagnose.pipeline import AHEAD, Pipeline
 from hotloop.diagnose.steady import steady_steps
 from hotloop.inspection import LoaderLook
 
@@ -29,6 +30,12 @@ class Loading:
     """Seconds that the step's own work takes while no worker runs. None: that was not tried."""
     handed: float = 0.0
     """Seconds for receiving what workers have made for one step, however quickly they make it."""
+    batches: float = 1.0
+    """Of the loader, to a step, …"""
+    batches_a_pass: int | None = None
+    """… and to a pass over the data. None: it has no end, or none is known."""
+    ahead: int = AHEAD
+    """Batches that each worker may have under way."""
 
     @property
     def work(self) -> float:
@@ -51,21 +58,21 @@ class Loading:
         """The share of a step that is won when so many workers load."""
         return self._won(self._overlapped(self.work, workers))
 
-    def saved_by_keeping_workers(self, steps_a_pass: float) -> float:
-        """The same when workers are not started anew for every pass.
-
-        Nobody loads its first batch while something else is computed: that is waited for.
-        """
-        first = self.work / steps_a_pass
-        return self._won(self._overlapped(self.work, self.workers) + first)
-
     def _overlapped(self, work: float, workers: int) -> float:
-        """Seconds of a step beside which other processes load.
-
-        Whatever is slowest: the training, the workers, or all of them where cores are short.
-        """
-        busy = self._alone() * self.threads + self.handed + work * self.on_core
-        return max(self._alone() + self.handed, work / workers, busy / self.cores)
+        """Seconds of a step beside which other processes load."""
+        each = 1 / self.batches if self.batches else 1.0
+        played = Pipeline(
+            own=self._alone() * each,
+            threads=self.threads,
+            handed=self.handed * each,
+            work=work * each,
+            on_core=self.on_core,
+            workers=workers,
+            cores=self.cores,
+            batches_a_pass=self.batches_a_pass,
+            ahead=self.ahead,
+        )
+        return played.seconds() / each
 
     def _alone(self) -> float:
         """The step's own work, if no worker took cores from it."""
@@ -92,12 +99,31 @@ def loading(case: Case) -> Loading:
         workers=case.loader.workers if case.loader else 0,
         cores=case.cores,
         threads=threads,
-        items=batches * _a_batch(looks, [s for look in looks for s in look.item_seconds]),
-        items_cpu=batches * _a_batch(looks, [s for look in looks for s in look.item_cpu_seconds]),
+        items=batches * _a_batch(looks, [s for look in looks for s in given_a_core(look)]),
+        items_cpu=batches * _a_batch(looks, [s for look in looks for s in _computed(look)]),
         collate=batches * _mean([s for look in looks for s in look.collate_seconds]),
         alone=statistics.median(alone) if alone else None,
         handed=batches * statistics.median(handed) if handed else 0.0,
+        batches=batches or 1.0,
+        batches_a_pass=case.loader.batches if case.loader else None,
+        ahead=(case.loader.prefetch if case.loader else None) or AHEAD,
     )
+
+
+def given_a_core(look: LoaderLook) -> list[float]:
+    """What each item takes without the time that others had the core: any may be met by that."""
+    return _without_queues(look, look.item_seconds)
+
+
+def _computed(look: LoaderLook) -> list[float]:
+    return _without_queues(look, look.item_cpu_seconds)
+
+
+def _without_queues(look: LoaderLook, seconds: list[float]) -> list[float]:
+    queued = look.item_queued_seconds
+    if len(queued) != len(seconds):
+        return seconds
+    return [max(took - lost, 0.0) for took, lost in zip(seconds, queued, strict=True)]
 
 
 def _a_batch(looks: list[LoaderLook], spent: list[float]) -> float:

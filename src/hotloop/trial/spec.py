@@ -88,6 +88,8 @@ class Look:
     profiled_steps: int = 4
     held_steps: int = 6
     """During which the loader's workers stand still."""
+    kept_passes: int = 15
+    """Over the data, by a loader that is told to keep its workers."""
     counted_steps: int = 2
     """Whose every operator is looked at, which makes them many times slower."""
 

@@ -31,4 +31,5 @@ def another_look(trial: Trial) -> Look | None:
         seconds=0.0,
         profiled_steps=min(usual.profiled_steps, quarter // 3),
         held_steps=min(usual.held_steps, quarter // 3),
+        kept_passes=0,
     )

@@ -36,11 +36,22 @@ class LoaderProbe:
         self._sampler: Sampler | None = None
         """Of a worker."""
         self._next = 0.0
+        self.rests = False
+        """Nobody is watched then: neither this process, nor workers that it starts meanwhile."""
 
     def attach(self, patches: Patches) -> None:
         fetch = self._torch.utils.data._utils.fetch
-        patches.replace(fetch._MapDatasetFetcher, "fetch", self._of_map())
-        patches.replace(fetch._IterableDatasetFetcher, "fetch", self._of_iterable())
+        for kind, watched in (
+            (fetch._MapDatasetFetcher, self._of_map()),
+            (fetch._IterableDatasetFetcher, self._of_iterable()),
+        ):
+            patches.replace(kind, "fetch", self._unless_at_rest(kind.fetch, watched))
+
+    def _unless_at_rest(self, plain: Any, watched: Any) -> Any:
+        def fetch(fetcher: Any, index: Any) -> Any:
+            return plain(fetcher, index) if self.rests else watched(fetcher, index)
+
+        return fetch
 
     def looks(self) -> list[LoaderLook]:
         """Of this process and of the workers that left something."""

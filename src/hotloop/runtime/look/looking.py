@@ -2,8 +2,8 @@
 
 First some steps to warm up; then the training thread is sampled, while its waits and the loader are
 watched; then, on a GPU, a few steps under torch's profiler, or, on a CPU, a few with the loader's
-workers held; and at last every operator of a step or two is counted. Each kind of looking disturbs
-what the next would see, so they take turns.
+workers held, and a few with workers kept that each pass starts anew; and at last every operator of
+a step or two is counted. Each kind of looking disturbs what the next would see, so they take turns.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from hotloop.runtime.look.calls import CallProbe
 from hotloop.runtime.look.compiling import compilations, compiled_so_far, graph_breaks
 from hotloop.runtime.look.course import MemoryCourse
 from hotloop.runtime.look.handing import HandingProbe
+from hotloop.runtime.look.keeping import KeepingProbe
 from hotloop.runtime.look.kernels import KernelProbe
 from hotloop.runtime.look.loading import LoaderProbe
 from hotloop.runtime.look.losses import LossCalls
@@ -49,6 +50,7 @@ class Looking:
         self._loading = LoaderProbe(torch, Path(look.folder))
         self._handing = HandingProbe()
         self._alone = AloneProbe()
+        self._keeping = KeepingProbe()
         self._calls = CallProbe(torch)
         self._waits = WaitProbe(torch) if torch.version.cuda or torch.version.hip else None
         self._kernel_probe = KernelProbe(torch)
@@ -71,6 +73,7 @@ class Looking:
         self._loading.attach(self._patches)
         self._alone.attach(seams)  # which lets workers go before anybody counts
         self._handing.attach(seams)
+        self._keeping.attach(seams)
         self._calls.attach(seams, self._patches)
         self._operator_probe.attach(seams)
         self._losses.attach(seams)
@@ -98,6 +101,7 @@ class Looking:
             loaders=self._loading.looks(),
             alone_seconds=self._alone.seconds,
             handed_seconds=self._handing.seconds,
+            kept_seconds=self._keeping.seconds,
             synchronisations=self._waits.synchronisations if self._waits else [],
             operators=self._operators,
             losses=self._losses.seen(),
@@ -125,6 +129,7 @@ class Looking:
             if self._uses_device() and self._waits is not None:
                 with self._noting("waits for the device"):
                     self._waits.attach_to_driver(self._patches)
+            self._keeping.forget()
             self._sampler.start()
             self._next(self._sampling, steps, seconds)
         return False
@@ -152,6 +157,21 @@ class Looking:
         self._alone.stepped()
         if made > self._look.held_steps or took >= self._look.most_seconds / 3:
             self._alone.end()
+            if self._keeping.is_worth_it:
+                self._keeping.begin()
+                self._loading.rests = True
+                self._next(self._keeping_workers, steps, seconds)
+                return False
+            self._count_operators(steps, seconds)
+        return False
+
+    def _keeping_workers(self, steps: int, seconds: float) -> bool:
+        took = seconds - self._since[1]
+        self._keeping.stepped()
+        enough = len(self._keeping.seconds) >= self._look.kept_passes
+        if enough or took >= self._look.most_seconds / 3:
+            self._keeping.end()
+            self._loading.rests = False
             self._count_operators(steps, seconds)
         return False
 
