@@ -32,6 +32,42 @@ EFFECTS = ("same_math", "lower_precision", "changes_training")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    _add_bounds(parser)
+    add = parser.add_argument
+    add(
+        "--resume",
+        nargs="?",
+        const="",
+        metavar="STUDY",
+        help="go on with a search that was stopped (default: the newest study of this job)",
+    )
+    add(
+        "--dry-run",
+        action="store_true",
+        help="measure the script, look into it, say what would be tried, and stop",
+    )
+    add(
+        "--plan-out",
+        metavar="FILE",
+        default="hotloop.json",
+        help="write the plan here (default: hotloop.json)",
+    )
+    add(
+        "--no-look",
+        action="store_true",
+        help="leave out the run that looks for what limits the job: it decides what is tried first",
+    )
+    add(
+        "--thorough",
+        action="store_true",
+        help="of optimisations that have helped, try also settings whose runs take minutes",
+    )
+    common.add_trial_arguments(parser)
+    job_words.add_arguments(parser)
+
+
+def _add_bounds(parser: argparse.ArgumentParser) -> None:
+    """How far the search may go."""
     add = parser.add_argument
     add(
         "--budget",
@@ -71,36 +107,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what to look for: the fastest plan, or the one that needs least memory, which may "
         "make a job run that runs out of it (default: speed)",
     )
-    add(
-        "--resume",
-        nargs="?",
-        const="",
-        metavar="STUDY",
-        help="go on with a search that was stopped (default: the newest study of this job)",
-    )
-    add(
-        "--dry-run",
-        action="store_true",
-        help="measure the script, look into it, say what would be tried, and stop",
-    )
-    add(
-        "--plan-out",
-        metavar="FILE",
-        default="hotloop.json",
-        help="write the plan here (default: hotloop.json)",
-    )
-    add(
-        "--no-look",
-        action="store_true",
-        help="leave out the run that looks for what limits the job: it decides what is tried first",
-    )
-    add(
-        "--thorough",
-        action="store_true",
-        help="of optimisations that have helped, try also settings whose runs take minutes",
-    )
-    common.add_trial_arguments(parser)
-    job_words.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
