@@ -19,6 +19,8 @@ QUIET = 0.1
 ATTEMPTS = 3
 LOOK_SECONDS = 1.5
 LONGEST_WAIT = 20.0
+DEAD = "ZX"
+"""States of a process that has ended and was not yet waited for."""
 TICKS = os.sysconf("SC_CLK_TCK")
 T = TypeVar("T")
 
@@ -52,7 +54,7 @@ def _others(before: dict[int, float], after: dict[int, float]) -> float:
 def _spent() -> dict[int, float]:
     """Seconds on a core so far, with those of ended children, by process; ours are left out.
 
-    So is the first process: whatever our own jobs leave behind is handed to it.
+    So is the first process: whatever our own jobs leave behind is handed to it, and is dead.
     """
     mine = {1, os.getpid()}
     found = {}
@@ -61,6 +63,6 @@ def _spent() -> dict[int, float]:
         with contextlib.suppress(OSError, ValueError, IndexError):
             # The name, in brackets, may hold anything.
             fields = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-            if pid not in mine and int(fields[1]) not in {os.getpid()}:
+            if pid not in mine and int(fields[1]) != os.getpid() and fields[0] not in DEAD:
                 found[pid] = sum(int(ticks) for ticks in fields[11:15]) / TICKS
     return found
