@@ -21,6 +21,7 @@ from typing import Any
 from lab_bars import FIGURES, Bar, bars
 
 from hotloop import codec, installed, machine
+from hotloop.cli import signals
 from hotloop.experiments.base import Case, Experiment, Outcome, Run
 from hotloop.experiments.lab import Asked, Lab
 from hotloop.experiments.ladder import Ladder
@@ -38,7 +39,6 @@ class LadderOf256(Ladder):
 
 class ScalingOf96(Scaling):
     volumes = (96,)
-    batches = (1, 4)
 
 
 EXPERIMENT: dict[str, type[Experiment]] = {**EXPERIMENTS, "ladder-256": LadderOf256}
@@ -72,6 +72,7 @@ class KeptLab(Lab):
             known = codec.decode(path.read_bytes(), Kept)
             return known.run, known.reason
         run, reason = super().once(case)
+        self._heed()  # a process that was interrupted has shown nothing
         path.parent.mkdir(parents=True, exist_ok=True)
         codec.write(path, Kept(run, reason))
         return run, reason
@@ -102,7 +103,7 @@ def _outcome(figure: str, device: str, where: str, arguments: argparse.Namespace
         kind = ScalingOf96
     wanted = (SMALL if arguments.small else FULL).get(figure, {})
     asked = Asked(runs=arguments.runs, steps=arguments.steps, **wanted)
-    with tempfile.TemporaryDirectory(prefix="hotloop-lab-") as folder:
+    with tempfile.TemporaryDirectory(prefix="hotloop-lab-") as folder, signals.noted() as received:
         lab = KeptLab(
             sys.executable,
             device,
@@ -110,8 +111,9 @@ def _outcome(figure: str, device: str, where: str, arguments: argparse.Namespace
             asked,
             Path(folder),
             ProcessLauncher(),
-            _unwatched,
+            signals.heeded(received, _unwatched),
             say=lambda text: print(f"            {text}", file=sys.stderr, flush=True),
+            heed=lambda: signals.heed(received),
         )
         lab.keep = KEPT
         return kind().run(lab)
@@ -153,4 +155,7 @@ def _arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("Stopped. The same command goes on from here.")

@@ -22,18 +22,23 @@ from hotloop.plan import LeverSetting
 
 WORKLOAD = "unet:UNet3d"
 VOLUMES = {True: (64, 96, 128), False: (16, 24)}
-BATCHES = {True: (1, 2, 4), False: (1, 2)}
+BATCHES = {True: (1, 4, 16), False: (1, 2)}
 ON_CPU = {"width": 8, "levels": 3, "pool": 4}
 
-COMPILED = (lever("bf16"), lever("channels_last"), lever("compile", mode="default"))
+COMPILED = (
+    lever("bf16"),
+    lever("channels_last"),
+    lever("compile", mode="default"),
+    lever("compile_loss"),
+    lever("fused_optimizer"),
+)
 Form = tuple[dict[str, Any], tuple[LeverSetting, ...]]
 FORMS: dict[bool, dict[str, Form]] = {
     True: {
         "strict float32": ({"tf32": "off"}, ()),
         "PyTorch's defaults": ({}, ()),
         "bfloat16": ({}, (lever("bf16"),)),
-        "bfloat16, compiled": ({}, COMPILED),
-        "bfloat16, compiled, cuDNN tuned": ({}, (*COMPILED, lever("cudnn_benchmark"))),
+        "bfloat16, all compiled": ({}, COMPILED),
     },
     False: {
         "PyTorch's defaults": ({}, ()),
@@ -47,11 +52,9 @@ class Scaling(Experiment):
     summary = "C2: a 3D UNet over volume × batch × format: volumes a second and memory"
     volumes: tuple[int, ...] = ()
     """Edges, other than its own."""
-    batches: tuple[int, ...] = ()
 
     def run(self, lab: Lab) -> Outcome:
-        own = self.batches or BATCHES[lab.on_gpu]
-        batches = (lab.asked.batch_size,) if lab.asked.batch_size else own
+        batches = (lab.asked.batch_size,) if lab.asked.batch_size else BATCHES[lab.on_gpu]
         cases = [
             _case(lab.on_gpu, volume, batch, name)
             for volume in self.volumes or VOLUMES[lab.on_gpu]
