@@ -38,6 +38,16 @@ def test_every_step_compiles() -> None:
     assert finding is not None and finding.share == pytest.approx(300 / 340, abs=0.05)
 
 
+def test_compiling_that_took_longer_while_it_was_watched_makes_no_usual_step_slow() -> None:
+    # 80 ms of compiling to a step were seen, of which the timed steps have 75 on average.
+    quick, slow = (
+        recompilation(case(compiling(4, 300), Inspection(steps=20, compilations=compiled(5, took))))
+        for took in (0.2, 0.39)
+    )
+    assert quick is not None and slow is not None
+    assert quick.share == pytest.approx(slow.share)
+
+
 def test_once_more_is_no_matter() -> None:
     inspection = Inspection(steps=20, compilations=compiled(1, 0.005))
     assert recompilation(case(compiling(100, 0), inspection)) is None

@@ -48,8 +48,10 @@ def _share(case: Case, compiled: list[Compilation]) -> float:
     step = case.figures.step
     a_step = sum(one.seconds for one in compiled) / case.inspection.steps
     steady = [one.seconds for one in steady_steps(case)]
-    # Where more than every other step compiles, the median is no step without.
-    usual = min(step.p50, step.mean - a_step) if a_step < step.mean else step.fastest
+    usual = step.p50
+    if 2 * len(compiled) > case.inspection.steps:
+        # Where more than every other step compiles, the median is no step without.
+        usual = min(usual, step.mean - a_step) if a_step < step.mean else step.fastest
     beyond = sum(one - usual for one in steady if one > SLOW * usual)
     return beyond / sum(steady) if steady else 0.0
 
