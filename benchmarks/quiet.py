@@ -16,7 +16,7 @@ from typing import TypeVar
 PROC = Path("/proc")
 QUIET = 0.1
 """Of one core, by all others together. Less than that is always there."""
-ATTEMPTS = 3
+ATTEMPTS = 2
 LOOK_SECONDS = 1.5
 LONGEST_WAIT = 20.0
 DEAD = "ZX"

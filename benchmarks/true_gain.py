@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from planted.suite import Planted
-from quiet import undisturbed
+from quiet import QUIET, undisturbed
 
 from hotloop import stats, timeline
 from hotloop.figures import figures
@@ -46,22 +46,31 @@ def ignore(glimpse: Glimpse) -> None:
 
 
 def true_gain(planted: Planted, pairs: int, steps: int) -> Gain:
-    """Every other pair runs the fixed job first."""
-    paces = []
-    beside = 0.0
-    for index in range(pairs):
-        order = (False, True) if index % 2 == 0 else (True, False)
-        found = {}
-        for fixed in order:
-            found[fixed], others = undisturbed(partial(seconds_a_unit, planted, fixed, steps))
-            beside = max(beside, others)
-        paces.append((found[False], found[True]))
+    """Every other pair runs the fixed job first.
+
+    A pair beside other work is made again, a few times: those count that were disturbed least,
+    whatever they came to.
+    """
+    made: list[tuple[float, tuple[float, float]]] = []
+    while sum(beside < QUIET for beside, _ in made) < pairs and len(made) < 2 * pairs:
+        made.append(_pair(planted, len(made) % 2 == 1, steps))
+    chosen = sorted(made, key=lambda one: one[0])[:pairs]
+    beside, paces = chosen[-1][0], [pair for _, pair in chosen]
     logs = [math.log(plain / fixed) for plain, fixed in paces]
     if len(logs) < 2:
         ratio = math.exp(statistics.fmean(logs))
         return Gain(ratio, 0.0, math.inf, paces, beside)
     mean, low, high = (math.exp(one) for one in _interval(logs))
     return Gain(mean, low, high, paces, beside)
+
+
+def _pair(planted: Planted, fixed_first: bool, steps: int) -> tuple[float, tuple[float, float]]:
+    """The most of a core that others took meanwhile, and the seconds: as it is, fixed."""
+    found, beside = {}, 0.0
+    for fixed in (fixed_first, not fixed_first):
+        found[fixed], others = undisturbed(partial(seconds_a_unit, planted, fixed, steps))
+        beside = max(beside, others)
+    return beside, (found[False], found[True])
 
 
 def _interval(logs: list[float]) -> tuple[float, float, float]:
