@@ -45,7 +45,7 @@ def test_a_dataset_may_hand_out_whole_batches() -> None:
 
 
 def test_what_a_step_takes_alone_is_believed_where_it_was_tried() -> None:
-    crowded = Loading(0.060, 0.030, workers=2, cores=2, threads=2, collate=0.1)
+    crowded = Loading(0.060, 0.030, workers=2, cores=2, threads=2, collate=0.4)
     tried = replace(crowded, alone=0.004)
     assert crowded.saved_without(1.0) == pytest.approx(1 - 0.015 / 0.060)
     assert tried.saved_without(1.0) == pytest.approx(1 - 0.004 / 0.060)
@@ -87,7 +87,7 @@ def test_what_a_loader_says_of_itself_is_believed() -> None:
 
 
 def test_what_workers_have_made_must_still_be_received() -> None:
-    load = Loading(0.060, 0.030, workers=4, cores=16, threads=1, collate=0.2, alone=0.01)
+    load = Loading(0.060, 0.030, workers=4, cores=16, threads=1, collate=0.6, alone=0.01)
     assert load.saved_without(1.0) == pytest.approx(1 - 0.010 / 0.060)
     assert replace(load, handed=0.005).saved_without(1.0) == pytest.approx(1 - 0.015 / 0.060)
     # With a worker to come; until then it is part of the wait.
@@ -99,3 +99,17 @@ def test_receiving_is_counted_for_all_batches_of_a_step() -> None:
     look = LoaderLook(0, [0.001] * 16, [0.001] * 16, [0.002, 0.002], [8, 8])
     seen = Inspection(loaders=[look], handed_seconds=[0.001, 0.001, 0.5])
     assert loading(case(training(), seen, **with_loader(workers=2))).handed == pytest.approx(0.001)
+
+
+def test_half_of_what_tells_two_processes_apart_is_believed() -> None:
+    agrees = Loading(0.050, 0.040, workers=4, cores=16, threads=1, collate=0.2, alone=0.01)
+    assert agrees.saved_without(1.0) == pytest.approx(1 - 0.010 / 0.050)
+    # By what was seen a step takes 50 ms. The timed one was slower, and would be afterwards too.
+    slower = replace(agrees, step=0.072, wait=0.062)
+    assert slower.saved_without(1.0) == pytest.approx(1 - 0.012 / 0.072)
+    assert slower.saved_with(8) == pytest.approx(1 - 0.025 * 1.2 / 0.072)
+    # Workers that are kept: that it is slower now is what this is about.
+    assert slower.saved_by_keeping_workers() == pytest.approx(1 - 0.050 / 0.072)
+    # So far off that it says nothing.
+    other = replace(agrees, step=0.200, wait=0.190)
+    assert other.saved_without(1.0) == pytest.approx(1 - 0.010 / 0.200)

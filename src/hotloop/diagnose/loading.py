@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from dataclasses import dataclass
 
@@ -9,6 +10,9 @@ from hotloop.diagnose.base import Case
 from hotloop.diagnose.pipeline import AHEAD, Pipeline
 from hotloop.diagnose.steady import steady_steps
 from hotloop.inspection import LoaderLook
+
+FAR_OFF = 2.0
+"""Times. Processes do not differ by that much: something else is going on, and nothing is known."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +56,15 @@ class Loading:
         """The share of a step that is won when this part of the loading work is gone."""
         if not self.workers:
             return part * self.wait / self.step
-        return self._won(self._overlapped(self.work * (1 - part), self.workers))
+        return self._won(self._overlapped(self.work * (1 - part), self.workers) * self._pace())
 
     def saved_with(self, workers: int) -> float:
         """The share of a step that is won when so many workers load."""
-        return self._won(self._overlapped(self.work, workers))
+        return self._won(self._overlapped(self.work, workers) * self._pace())
+
+    def saved_by_keeping_workers(self) -> float:
+        """The same when workers are not started anew for every pass."""
+        return self._won(self._overlapped(self.work, self.workers))
 
     def _overlapped(self, work: float, workers: int) -> float:
         """Seconds of a step beside which other processes load."""
@@ -73,6 +81,18 @@ class Loading:
             ahead=self.ahead,
         )
         return played.seconds() / each
+
+    def _pace(self) -> float:
+        """How much slower the timed run was than the one that was looked into.
+
+        They are two processes, and what they take differs from one to the next. A step as it is,
+        reckoned from what was seen in the other, says by how much; or it says how far off the
+        reckoning is. Which of the two nobody knows, so half of it is believed.
+        """
+        if not self.workers or self.alone is None or not self.items + self.collate:
+            return 1.0
+        differs = self.step / self._overlapped(self.work, self.workers)
+        return math.sqrt(differs) if 1 / FAR_OFF < differs < FAR_OFF else 1.0
 
     def _alone(self) -> float:
         """The step's own work, if no worker took cores from it."""
