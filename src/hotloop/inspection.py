@@ -230,6 +230,17 @@ class Pass:
 
 
 @dataclass(frozen=True)
+class ThreadsTried:
+    """Steps with as many threads as there are cores, and with those that the job has, in turns."""
+
+    threads: int
+    seconds: float
+    """Of a step with these, …"""
+    own_seconds: float
+    """… and with the job's own."""
+
+
+@dataclass(frozen=True)
 class Inspection:
     steps: int = 0
     """Whole steps that were looked into."""
@@ -241,6 +252,8 @@ class Inspection:
     """On a core, to receive a batch that a worker had made. One entry a batch."""
     kept_seconds: list[float] = field(default_factory=list)
     """Of a step, end to end, while a loader kept workers that it usually ends. One entry a pass."""
+    threads_tried: ThreadsTried | None = None
+    """None: the job has no more threads than there are cores."""
     synchronisations: list[Synchronisation] = field(default_factory=list)
     operators: Operators | None = None
     losses: list[LossSeen] = field(default_factory=list)

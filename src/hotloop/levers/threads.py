@@ -82,7 +82,7 @@ class Threads(Lever):
         self._torch = torch
         self._thread = threading.get_ident()
         self._wanted = torch.get_num_threads()
-        self._number = self.threads or _usable()
+        self._number = self.threads or usable_cores()
         torch.set_num_threads(self._number)
         seams.threads.before.append(self._override)
         seams.backward.after.append(self._look)  # weights may be updated by hand
@@ -124,6 +124,7 @@ def _cores(seen: Seen) -> int:
     return seen.physical_cores or seen.cores
 
 
-def _usable() -> int:
+def usable_cores() -> int:
+    """By this process."""
     has = hasattr(os, "sched_getaffinity")
     return len(os.sched_getaffinity(0)) if has else os.cpu_count() or 1

@@ -32,4 +32,5 @@ def another_look(trial: Trial) -> Look | None:
         profiled_steps=min(usual.profiled_steps, quarter // 3),
         held_steps=min(usual.held_steps, quarter // 3),
         kept_passes=0,
+        tried_steps=0,
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hotloop.diagnose.rules.too_many_threads import too_many_threads
-from hotloop.inspection import Call, Inspection
+from hotloop.inspection import Call, Inspection, ThreadsTried
 from hotloop.levers.threads import LOST
 from hotloop.measurement import Software
 from tests.diagnose.making import case, users
@@ -21,6 +21,15 @@ def test_eight_threads_a_core() -> None:
     assert finding.share == pytest.approx(LOST * 7 / 8)
     assert finding.levers == ("threads",)
     assert any("assumed" in line for line in finding.evidence)
+
+
+def test_what_was_tried_is_believed() -> None:
+    tried = Inspection(threads_tried=ThreadsTried(2, seconds=0.04, own_seconds=0.1))
+    finding = too_many_threads(case(computes(), tried, threads=16))
+    assert finding is not None and finding.share == pytest.approx(0.6)
+    assert "40.0 ms with 2 threads, and 100.0 ms as it is" in finding.evidence[1]
+    in_vain = Inspection(threads_tried=ThreadsTried(2, seconds=0.1, own_seconds=0.1))
+    assert too_many_threads(case(computes(), in_vain, threads=16)) is None
 
 
 @pytest.mark.parametrize("threads", [0, 1, 2])

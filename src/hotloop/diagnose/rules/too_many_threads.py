@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
 from hotloop.diagnose.threads import computing, places
-from hotloop.diagnose.wording import percent, times
+from hotloop.diagnose.wording import percent, seconds, times
 from hotloop.levers.threads import LOST
 
 TOO_MANY = 1.5
@@ -15,7 +15,7 @@ def too_many_threads(case: Case) -> Finding | None:
     threads = case.measurement.inventory.threads
     if case.on_gpu or threads < TOO_MANY * case.cores:
         return None
-    share = computing(case) * LOST * (1 - case.cores / threads)
+    share, how = _lost(case, threads)
     if share < LEAST_SHARE:
         return None
     return Finding(
@@ -26,8 +26,19 @@ def too_many_threads(case: Case) -> Finding | None:
         effort=Effort.SETTING,
         evidence=(
             f"{percent(computing(case))} of a step is computing, on the CPU",
-            f"assumed: so many threads lose {percent(LOST * (1 - case.cores / threads))} of it",
+            how,
         ),
         places=places(case),
         levers=("threads",),
     )
+
+
+def _lost(case: Case, threads: int) -> tuple[float, str]:
+    """The share of a step, and where that is known from."""
+    tried = case.inspection.threads_tried if case.inspection else None
+    if tried is None:
+        lost = LOST * (1 - case.cores / threads)
+        return computing(case) * lost, f"assumed: so many threads lose {percent(lost)} of it"
+    fewer = f"{seconds(tried.seconds)} with {times(tried.threads, 'thread')}"
+    how = f"tried in turns: a step takes {fewer}, and {seconds(tried.own_seconds)} as it is"
+    return max(0.0, 1 - tried.seconds / tried.own_seconds), how

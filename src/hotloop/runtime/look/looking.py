@@ -2,8 +2,9 @@
 
 First some steps to warm up; then the training thread is sampled, while its waits and the loader are
 watched; then, on a GPU, a few steps under torch's profiler, or, on a CPU, a few with the loader's
-workers held, and a few with workers kept that each pass starts anew; and at last every operator of
-a step or two is counted. Each kind of looking disturbs what the next would see, so they take turns.
+workers held, a few with workers kept that each pass starts anew, and a few with fewer threads; and
+at last every operator of a step or two is counted. Each kind of looking disturbs what the next
+would see, so they take turns.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from hotloop.runtime.look.alone import AloneProbe
 from hotloop.runtime.look.calls import CallProbe
 from hotloop.runtime.look.compiling import compilations, compiled_so_far, graph_breaks
 from hotloop.runtime.look.course import MemoryCourse
+from hotloop.runtime.look.fewer_threads import FewerThreadsProbe
 from hotloop.runtime.look.handing import HandingProbe
 from hotloop.runtime.look.keeping import KeepingProbe
 from hotloop.runtime.look.kernels import KernelProbe
@@ -51,6 +53,7 @@ class Looking:
         self._handing = HandingProbe()
         self._alone = AloneProbe()
         self._keeping = KeepingProbe()
+        self._threads = FewerThreadsProbe(torch)
         self._calls = CallProbe(torch)
         self._waits = WaitProbe(torch) if torch.version.cuda or torch.version.hip else None
         self._kernel_probe = KernelProbe(torch)
@@ -93,6 +96,7 @@ class Looking:
         """At the end of the process, however that came about."""
         self._sampler.stop()
         self._alone.end()
+        self._threads.end()
         self._patches.restore()
         calls = self._calls
         return Inspection(
@@ -102,6 +106,7 @@ class Looking:
             alone_seconds=self._alone.seconds,
             handed_seconds=self._handing.seconds,
             kept_seconds=self._keeping.seconds,
+            threads_tried=self._threads.tried,
             synchronisations=self._waits.synchronisations if self._waits else [],
             operators=self._operators,
             losses=self._losses.seen(),
@@ -149,7 +154,7 @@ class Looking:
                 self._alone.begin()
                 self._next(self._holding, steps, seconds)
                 return False
-            self._count_operators(steps, seconds)
+            self._try_threads(steps, seconds)
         return False
 
     def _holding(self, steps: int, seconds: float) -> bool:
@@ -162,7 +167,7 @@ class Looking:
                 self._loading.rests = True
                 self._next(self._keeping_workers, steps, seconds)
                 return False
-            self._count_operators(steps, seconds)
+            self._try_threads(steps, seconds)
         return False
 
     def _keeping_workers(self, steps: int, seconds: float) -> bool:
@@ -172,6 +177,21 @@ class Looking:
         if enough or took >= self._look.most_seconds / 3:
             self._keeping.end()
             self._loading.rests = False
+            self._try_threads(steps, seconds)
+        return False
+
+    def _try_threads(self, steps: int, seconds: float) -> None:
+        if not self._look.tried_steps or not self._threads.is_worth_it:
+            self._count_operators(steps, seconds)
+            return
+        self._threads.begin()
+        self._next(self._trying_threads, steps, seconds)
+
+    def _trying_threads(self, steps: int, seconds: float) -> bool:
+        made, took = steps - self._since[0], seconds - self._since[1]
+        self._threads.stepped()
+        if made >= self._look.tried_steps or took >= self._look.most_seconds / 3:
+            self._threads.end()
             self._count_operators(steps, seconds)
         return False
 
