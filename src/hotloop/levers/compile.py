@@ -78,7 +78,7 @@ class Compile(Lever):
     def apply(self, torch: Any, seams: Seams) -> None:
         self._torch = torch
         self._captured = seams.captured
-        seams.loop.after.append(lambda args, result, began: setattr(args[0], "is_compiled", True))
+        seams.loop.after.append(self._begun)
         seams.model.before.append(self._call)
         seams.model.after.append(self._called)
         if self.mode == "reduce-overhead":
@@ -102,6 +102,10 @@ class Compile(Lever):
             if not evidence["cuda_graphs"]:
                 return self.not_applied(f"no CUDA graph was recorded, {skips} were skipped")
         return self.applied(**evidence)
+
+    def _begun(self, args: tuple[Any, ...], result: Any, began: int) -> None:
+        """A loop of ours: others may put more into the module that it calls."""
+        args[0].is_compiled = True
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         module = args[0]
