@@ -1,6 +1,8 @@
-"""Numbers as people read them."""
+"""Numbers, and lists of many names, as people read them."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 def seconds(value: float) -> str:
@@ -41,3 +43,8 @@ def count(value: int) -> str:
 
 def percent(share: float) -> str:
     return f"{share * 100:.1f}%"
+
+
+def some(names: Sequence[str]) -> str:
+    """Of many the first, and how many more there are."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

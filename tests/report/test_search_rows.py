@@ -67,6 +67,12 @@ class TestWon:
         ]
         assert texts(found, "not tried") == ["pin_memory: the report says why"]
 
+    def test_of_many_that_were_not_tried_a_few_are_named(self) -> None:
+        refused = tuple(Refused(name, "no use", tried=False) for name in "abcde")
+        assert texts(rows(won(refused=refused)), "not tried") == [
+            "a, b, c and 2 more: the report says why"
+        ]
+
     def test_a_failure_is_told_with_where_its_output_lies(self) -> None:
         reason, log = "It failed: ValueError: no.", "trial-3/output.log"
         found = rows(won(refused=(Refused("tf32", reason, True, 3.0, log),)))

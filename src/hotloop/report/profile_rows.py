@@ -220,12 +220,9 @@ def _precision(inventory: Inventory, device: str) -> str:
 def _shield(shielding: Shielding) -> list[tuple[str, str]]:
     facts = []
     if shielding.kept_apart:
-        what = f"{_some(shielding.kept_apart)}: only in scratch space, your files are as they were"
+        kept = units.some(shielding.kept_apart)
+        what = f"{kept}: only in scratch space, your files are as they were"
         facts.append(("shielded", what))
     if shielding.unshielded:
-        facts.append(("unshielded", _some(shielding.unshielded)))
+        facts.append(("unshielded", units.some(shielding.unshielded)))
     return facts
-
-
-def _some(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -208,7 +208,7 @@ def _refused(found: Found) -> list[tuple[str, str]]:
     return [
         *(("refused", _refusal(one)) for one in found.refused if one.tried),
         *((("not tried", f"{', '.join(late)}: {NO_TIME}"),) if late else ()),
-        *((("not tried", f"{', '.join(rest)}: the report says why"),) if rest else ()),
+        *((("not tried", f"{units.some(rest)}: the report says why"),) if rest else ()),
     ]
 
 
