@@ -72,7 +72,6 @@ class KeptLab(Lab):
             known = codec.decode(path.read_bytes(), Kept)
             return known.run, known.reason
         run, reason = super().once(case)
-        self._heed()  # a process that was interrupted has shown nothing
         path.parent.mkdir(parents=True, exist_ok=True)
         codec.write(path, Kept(run, reason))
         return run, reason

@@ -43,7 +43,9 @@ class FakeLab:
         self.cases: list[Case] = []
         self.to_the_end: list[tuple[Case, dict[str, Any]]] = []
         self._law = law
-        self._told = {"loss": 2.5, "mean_difference": 1e-7} if told is None else told
+        self._told = (
+            {"loss": 2.5, "course": [3.0, 2.5], "mean_difference": 1e-7} if told is None else told
+        )
 
     def measure(self, cases: Sequence[Case], runs: int | None = None) -> list[Measured]:
         self.cases += cases

@@ -17,6 +17,7 @@ from tests import builders
 def pretended_gpu(jobs: Any, torch: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     deterministic = torch.backends.cudnn.deterministic
+    monkeypatch.setattr(torch.backends.cudnn, "benchmark_limit", 10, raising=False)
     with jobs.switches_put_back():
         torch.backends.cudnn.benchmark = False
         yield
@@ -58,6 +59,7 @@ def test_it_is_on_while_a_pretended_gpu_convolves(
     lever = CudnnBenchmark()
     train(torch, jobs, lever)
     assert torch.backends.cudnn.benchmark
+    assert torch.backends.cudnn.benchmark_limit == 4
     assert lever.receipt().evidence == {"convolutions": 1, "steps": 4}
 
 

@@ -92,7 +92,9 @@ class Lab:
 
     def once(self, case: Case) -> tuple[Run | None, str]:
         """One process of a case; or None, and why."""
-        return _read(self._trial(case))
+        found = _read(self._trial(case))
+        self._heed()  # one that was interrupted has shown nothing
+        return found
 
     def trained(self, case: Case, **settings: Any) -> dict[str, Any]:
         """A training to its end, which nobody times: what the workload tells of it.

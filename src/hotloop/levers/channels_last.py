@@ -1,6 +1,7 @@
 """Weights of convolutions in channels-last order, which their outputs then have too.
 
-Only the order in memory changes: shapes, values and checkpoints stay as they are.
+Only the order in memory changes: shapes, values and checkpoints stay as they are. In compiled code
+it also outlasts instance and group norms: see `norms`.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.norms import keep_order
 
 if TYPE_CHECKING:
-    from hotloop.seams import Seams
+    from hotloop.levers.graphs import Captured
+    from hotloop.seams import Seam, Seams
 
 GAIN = 0.2
 """Of the model's own passes, where they are convolutions. Only a trial can tell."""
@@ -36,6 +39,8 @@ class ChannelsLast(Lever):
         self._convolutions = self._already = 0
         self._others: set[int] = set()
         """Dimensions of those that cannot be converted: 1D, or with weights computed anew."""
+        self._graphs: list[tuple[Captured, int]] = []
+        """And how many norms in them were rewritten."""
 
     @classmethod
     def settings(cls, seen: Seen) -> list[dict[str, Any]]:
@@ -54,7 +59,7 @@ class ChannelsLast(Lever):
 
     def apply(self, torch: Any, seams: Seams) -> None:
         self._torch = torch
-        seams.model.before.append(self._convert)
+        seams.model.before.append(lambda args, kwargs: self._convert(args[0], seams.captured))
         seams.step.before.append(self._follow)
 
     def receipt(self) -> Receipt:
@@ -69,7 +74,10 @@ class ChannelsLast(Lever):
         kept = sum(_is_in(weight, order) for weight, order in alive)
         if alive and not kept:
             return self.not_applied("the script put its weights into another order")
-        return self.applied(convolutions=self._convolutions, converted=len(self._converted))
+        evidence = {"convolutions": self._convolutions, "converted": len(self._converted)}
+        if norms := sum(count for graph, count in self._graphs if graph.runs):
+            evidence["norms"] = norms
+        return self.applied(**evidence)
 
     def _why_none(self) -> str:
         if not self._others:
@@ -78,9 +86,8 @@ class ChannelsLast(Lever):
             return ONLY_1D
         return "the model has no weights of its own for its convolutions"
 
-    def _convert(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _convert(self, module: Any, captured: Seam) -> None:
         """A root's weights, once. Its inputs need not be: a kernel follows either of the two."""
-        module = args[0]
         if any(known() is module for known in self._met):
             return
         self._met.append(weakref.ref(module))
@@ -97,6 +104,13 @@ class ChannelsLast(Lever):
             self._converted.append((weakref.ref(weight), order))
             if weight.requires_grad:
                 self._awaiting[weight] = order
+        norms = self._torch.nn.modules.instancenorm._InstanceNorm, self._torch.nn.GroupNorm
+        has_norms = any(isinstance(part, norms) for part in module.modules())
+        if has_norms and self._keep_order not in captured.before:
+            captured.before.append(self._keep_order)
+
+    def _keep_order(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._graphs.append((args[0], keep_order(self._torch, args[0])))
 
     def _weights(self, module: Any) -> Iterator[tuple[Any, Any]]:
         torch = self._torch

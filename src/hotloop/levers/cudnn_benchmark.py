@@ -15,6 +15,9 @@ from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen
 if TYPE_CHECKING:
     from hotloop.seams import Seams
 
+MOST = 4
+"""Algorithms that are tried for each, those first that the rule of thumb prefers. torch would try
+ten, of which the last can take seconds each for volumes."""
 GAIN = 0.15
 """Of the model's own passes, where they are convolutions. Only a trial can tell."""
 
@@ -52,6 +55,7 @@ class CudnnBenchmark(Lever):
     def apply(self, torch: Any, seams: Seams) -> None:
         self._torch = torch
         torch.backends.cudnn.benchmark = True
+        torch.backends.cudnn.benchmark_limit = MOST
         # The first is before anything is computed, as a rule; the others see what comes later.
         seams.optimizer.before.append(self._make_way)
         seams.model.before.append(self._meet)

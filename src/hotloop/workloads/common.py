@@ -51,7 +51,11 @@ class Workload(TrainingJob):
         if self.weights_out:
             torch.save(state, self.weights_out)
         if self.told:
-            found = {"loss": trained.epochs[-1].loss, "steps": trained.epochs[-1].steps}
+            found = {
+                "loss": trained.epochs[-1].loss,
+                "course": [epoch.loss for epoch in trained.epochs],
+                "steps": sum(epoch.steps for epoch in trained.epochs),
+            }
             if self.compare:
                 found |= _distance(state, torch.load(self.compare, weights_only=True))
             Path(self.told).write_text(json.dumps(found), encoding="utf-8")

@@ -1,0 +1,106 @@
+"""Instance and group norms of a captured graph, written so that channels stay where they are.
+
+torch's own work on a view in which the channels come first, and their result is in that order
+whatever they were given. Behind each of them a convolution whose weights have the channels last
+copies its input, on the way there and on the way back: a sixth of a compiled 3D UNet's step on an
+H200. The same formula in single operations keeps the order of its input. Only compiled code can
+afford it, which makes one pass of them all.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+from typing import Any
+
+from hotloop.levers.attention.nodes import dtype, example, given, is_node, name_of
+from hotloop.levers.graphs import Captured
+
+NORMS = {"instance_norm", "group_norm"}
+
+
+def keep_order(torch: Any, captured: Captured) -> int:
+    """How many were rewritten. None are where the rest of the graph relies on their order."""
+    attempt = copy.deepcopy(captured.graph.graph)
+    found = _rewrite(torch, attempt)
+    if not found or not _runs(torch, torch.fx.GraphModule(captured.graph, attempt)):
+        return 0
+    # Not the copy itself: it lacks what torch remembers of the original's nodes.
+    _rewrite(torch, captured.graph.graph)
+    captured.graph.recompile()
+    return found
+
+
+def _rewrite(torch: Any, graph: Any) -> int:
+    found = [node for node in graph.nodes if _is_plain(node)]
+    for node in found:
+        _replace(torch, graph, node)
+    graph.lint()
+    return len(found)
+
+
+def _is_plain(node: Any) -> bool:
+    """A norm of what it is given: not by averages that were kept, which are updated besides."""
+    name = name_of(node)
+    if name not in NORMS or node.op != "call_function" or example(node) is None:
+        return False
+    if not is_node(given(node, 0, "input")) or example(given(node, 0, "input")) is None:
+        return False
+    if name == "group_norm":
+        return isinstance(given(node, 1, "num_groups"), int)
+    kept = given(node, 1, "running_mean"), given(node, 2, "running_var")
+    return kept == (None, None) and given(node, 5, "use_input_stats", True) is True
+
+
+def _replace(torch: Any, graph: Any, node: Any) -> None:
+    x = given(node, 0, "input")
+    dimensions = example(x).dim()
+    is_group = name_of(node) == "group_norm"
+    groups = given(node, 1, "num_groups") if is_group else None
+    first = 2 if is_group else 3
+    weight, bias = given(node, first, "weight"), given(node, first + 1, "bias")
+    eps = given(node, 4 if is_group else 7, "eps", 1e-5)
+    with graph.inserting_before(node):
+
+        def method(name: str, *args: Any) -> Any:
+            return graph.call_method(name, args)
+
+        def call(function: Any, *args: Any, **more: Any) -> Any:
+            return graph.call_function(function, args, more)
+
+        def along_channels(factor: Any) -> Any:
+            """Channels are the second dimension, whatever their order in memory."""
+            return method("view", factor, -1, *(1,) * (dimensions - 2))
+
+        wide = method("to", x, torch.promote_types(dtype(x), torch.float32))
+        parts = wide if groups is None else method("unflatten", wide, 1, (groups, -1))
+        over = tuple(range(2, dimensions + (groups is not None)))
+        both = call(torch.var_mean, parts, dim=over, correction=0, keepdim=True)
+        variance, mean = (call(operator.getitem, both, index) for index in range(2))
+        made = call(torch.sub, parts, mean)
+        made = call(torch.mul, made, call(torch.rsqrt, call(torch.add, variance, eps)))
+        if groups is not None:
+            made = method("flatten", made, 1, 2)
+        if weight is not None:
+            made = call(torch.mul, made, along_channels(weight))
+        if bias is not None:
+            made = call(torch.add, made, along_channels(bias))
+        made = method("to", made, dtype(node))
+    made.meta.update(node.meta)
+    node.replace_all_uses_with(made)
+    graph.erase_node(node)
+
+
+def _runs(torch: Any, rewritten: Any) -> bool:
+    """Whether all of it takes the other order: `view` on a norm's result may not."""
+    given_to = [example(node) for node in rewritten.graph.nodes if node.op == "placeholder"]
+    modes = (getattr(value, "fake_mode", None) for value in given_to)
+    mode = next((mode for mode in modes if mode is not None), None)
+    if mode is None:
+        return False
+    try:
+        with mode:
+            torch.fx.Interpreter(rewritten).run(*given_to)
+    except Exception:  # whatever it is, it would end the job
+        return False
+    return True
