@@ -84,14 +84,29 @@ def test_attention_is_the_same_written_out_and_fused() -> None:
         torch.testing.assert_close(one, third)
 
 
-def test_pictures_are_really_decoded_and_augmented() -> None:
-    data = job("ResNet18", decode=True).data()
+@pytest.mark.parametrize("name", SMALL)
+def test_samples_are_really_decoded_and_augmented(name: str) -> None:
+    plain, data = job(name).data(), job(name, decode=True).data()
+    plain = torch.utils.data.TensorDataset(*plain) if isinstance(plain, tuple) else plain
     torch.manual_seed(0)
-    first, label = data[0]
-    again, same = data[0]
-    assert first.shape == (3, 32, 32) and label == same
-    assert not torch.equal(first, again)  # another cut, or turned
-    assert hotloop.train(job("ResNet18", decode=True), quiet=True).epochs[0].steps == 4
+    drawn = [data[0] for _ in range(8)]
+    assert [(part.shape, part.dtype) for part in drawn[0]] == [
+        (part.shape, part.dtype) for part in plain[0]
+    ]
+    assert any(not torch.equal(drawn[0][0], other[0]) for other in drawn)
+    once, again = (hotloop.train(job(name, decode=True), quiet=True) for _ in range(2))
+    assert once.epochs[0].steps == 4
+    assert all(map(torch.equal, weights(once), weights(again)))
+
+
+def test_volumes_are_turned_with_their_labels() -> None:
+    data = job("UNet3d", decode=True, pool=1).data()
+    torch.manual_seed(0)
+    brighter_inside = [
+        volume[:, label > 0].mean() > volume[:, label == 0].mean() + 0.5
+        for volume, label in (data[0] for _ in range(8))
+    ]
+    assert all(brighter_inside)
 
 
 def test_what_came_of_it_is_told(tmp_path: Path) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,8 @@ class Workload(TrainingJob):
     """In an epoch: more than a trial sees, unless it is to end by itself."""
     on_device: bool = True
     """Whether the data lies on the device already: then only the model's speed is measured."""
+    decode: bool = False
+    """Samples lie on the host, compressed: each is decoded and augmented when it is asked for."""
     tf32: str = "default"
     """"off": strict float32, also in cuDNN; "on": in matrix products too."""
     half: bool = False
@@ -100,34 +100,6 @@ class Repeated(torch.utils.data.Dataset[Any]):  # type: ignore[misc]
         copied.record()
         self._copies.append(copied)
         return there
-
-
-class Encoded(torch.utils.data.Dataset[Any]):  # type: ignore[misc]
-    """Pictures that are kept compressed: each item is really decoded, cut and turned."""
-
-    def __init__(self, pictures: Any, labels: Any, size: int, length: int) -> None:
-        self._shape = tuple(pictures.shape[1:])
-        self._bytes = [zlib.compress(_bytes(picture)) for picture in pictures]
-        self._labels = labels
-        self._size = size
-        self._length = length
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __getitem__(self, index: int) -> Any:
-        raw = bytearray(zlib.decompress(self._bytes[index % len(self._bytes)]))
-        picture = torch.frombuffer(raw, dtype=torch.uint8).reshape(self._shape)
-        top, left = (int(torch.randint(side - self._size + 1, ())) for side in self._shape[1:])
-        picture = picture[:, top : top + self._size, left : left + self._size]
-        if torch.rand(()) < 0.5:
-            picture = picture.flip(-1)
-        return (picture.float() / 255 - 0.5) / 0.25, self._labels[index % len(self._bytes)]
-
-
-def _bytes(picture: Any) -> bytes:
-    plain = picture.contiguous()
-    return ctypes.string_at(plain.data_ptr(), plain.numel())
 
 
 def _distance(state: dict[str, Any], other: dict[str, Any]) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from hotloop.workloads.common import Repeated, Workload
+from hotloop.workloads.encoded import Encoded
 
 
 class Attention(nn.Module):  # type: ignore[misc]
@@ -86,6 +88,12 @@ class Gpt(nn.Module):  # type: ignore[misc]
             nn.init.zeros_(module.bias)
 
 
+def passage(length: int, text: Any) -> Any:
+    """Out of a longer text, from anywhere in it."""
+    start = int(torch.randint(len(text) - length + 1, ()))
+    return (text[start : start + length].long(),)
+
+
 class Gpt2(Workload):
     """124 million parameters; each sample is a sequence."""
 
@@ -109,11 +117,15 @@ class Gpt2(Workload):
 
     def data(self) -> Any:
         """Counting on from a random number, now and then by leaps: there is something to learn."""
+        length = (self.context + 1) * (2 if self.decode else 1)
         start = torch.randint(self.vocabulary, (self.pool, 1))
-        jumps = torch.rand(self.pool, self.context + 1) < 0.02
+        jumps = torch.rand(self.pool, length) < 0.02
         steps = torch.where(jumps, torch.randint(self.vocabulary, jumps.shape), 1)
         tokens = (start + steps.cumsum(1)) % self.vocabulary
-        return Repeated((tokens.to(self.place),), self.steps * self.batch_size)
+        samples = self.steps * self.batch_size
+        if self.decode:
+            return Encoded((tokens.int(),), samples, partial(passage, self.context + 1))
+        return Repeated((tokens.to(self.place),), samples)
 
     def loss(self, model: Any, batch: Any) -> Any:
         (tokens,) = batch

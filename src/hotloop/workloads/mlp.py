@@ -8,6 +8,11 @@ import torch
 from torch import nn
 
 from hotloop.workloads.common import Workload
+from hotloop.workloads.encoded import Encoded
+
+
+def shaken(point: Any, label: Any) -> Any:
+    return point.float() + 0.1 * torch.randn(point.shape), label
 
 
 class MicrobatchMlp(Workload):
@@ -31,6 +36,8 @@ class MicrobatchMlp(Workload):
         centres = torch.randn(self.classes, self.features)
         labels = torch.randint(self.classes, (self.pool,))
         points = centres[labels] + 2 * torch.randn(self.pool, self.features)
+        if self.decode:
+            return Encoded((points.half(), labels), self.pool, shaken)
         return self.number(points.to(self.place)), labels.to(self.place)
 
     def loss(self, model: Any, batch: Any) -> Any:

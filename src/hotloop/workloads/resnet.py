@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
-from hotloop.workloads.common import Encoded, Repeated, Workload
+from hotloop.workloads.common import Repeated, Workload
+from hotloop.workloads.encoded import Encoded, is_heads
 
 
 def convolution(channels: int, filters: int, size: int, stride: int = 1) -> list[Any]:
@@ -63,6 +65,15 @@ class ResNet(nn.Module):  # type: ignore[misc]
         return self.head(self.features(x).mean((2, 3)))
 
 
+def cut(size: int, picture: Any, label: Any) -> Any:
+    """A square out of it, often mirrored, in numbers around zero."""
+    top, left = (int(torch.randint(side - size + 1, ())) for side in picture.shape[1:])
+    picture = picture[:, top : top + size, left : left + size]
+    if is_heads():
+        picture = picture.flip(-1)
+    return (picture.float() / 255 - 0.5) / 0.25, label
+
+
 class ResNet18(Workload):
     batch_size = 32
     size = 224
@@ -70,8 +81,6 @@ class ResNet18(Workload):
     width = 64
     pool = 128
     lr = 0.1
-    decode = False
-    """Pictures are kept compressed: each is decoded, cut and turned when it is asked for."""
     blocks = (2, 2, 2, 2)
     wide = False
 
@@ -83,8 +92,8 @@ class ResNet18(Workload):
         if self.decode:
             large = self.size * 8 // 7
             pictures = torch.randint(256, (self.pool, 3, large, large), dtype=torch.uint8)
-            # Noise would not be compressed at all: neighbours are alike.
-            return Encoded(pictures // 32 * 32, labels, self.size, self.steps * self.batch_size)
+            columns = pictures // 32 * 32, labels  # plain noise would not be compressed at all
+            return Encoded(columns, self.steps * self.batch_size, partial(cut, self.size))
         pictures = self.number(torch.randn(self.pool, 3, self.size, self.size))
         columns = pictures.to(self.place), labels.to(self.place)
         return Repeated(columns, self.steps * self.batch_size)

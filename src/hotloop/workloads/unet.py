@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from hotloop.workloads.common import Repeated, Workload
+from hotloop.workloads.encoded import Encoded, is_heads
 
 
 def convolve(channels: int, filters: int, stride: int = 1) -> Any:
@@ -46,6 +47,13 @@ class UNet(nn.Module):  # type: ignore[misc]
         return self.head(x)
 
 
+def turned(volume: Any, label: Any) -> Any:
+    """Mirrored along some of its axes, brighter or darker; the label with it."""
+    axes = [axis for axis in (-3, -2, -1) if is_heads()]
+    shade = 0.9 + 0.2 * torch.rand(())
+    return volume.flip(axes).float() / 8 * shade, label.flip(axes).long()
+
+
 class UNet3d(Workload):
     batch_size = 2
     volume = 96
@@ -65,7 +73,7 @@ class UNet3d(Workload):
 
     def data(self) -> Any:
         """Noise with a ball in it somewhere: the label says where it is."""
-        size, place = self.volume, self.place
+        size, place = self.volume, "cpu" if self.decode else self.place
         axes = torch.arange(size, dtype=torch.float32)
         volumes, labels = [], []
         for _ in range(self.pool):
@@ -74,8 +82,12 @@ class UNet3d(Workload):
             label = (far < size / 4).long() + (far < size / 8).long()
             volumes.append((torch.randn(self.channels, size, size, size) + label).to(place))
             labels.append(label.to(place))
+        samples = self.steps * self.batch_size
+        if self.decode:
+            grey = (torch.stack(volumes) * 8).round().clamp(-128, 127).to(torch.int8)
+            return Encoded((grey, torch.stack(labels).byte()), samples, turned)
         columns = self.number(torch.stack(volumes)), torch.stack(labels)
-        return Repeated(columns, self.steps * self.batch_size)
+        return Repeated(columns, samples)
 
     def loss(self, model: Any, batch: Any) -> Any:
         x, y = batch
