@@ -419,3 +419,27 @@ def test_where_time_is_short_what_compiles_comes_last() -> None:
     assert first == ["fused_optimizer", "channels_last", "compile"]
     usual = climb(1.0, offered, SimulatedBench(gains(fused_optimizer=1.2)), FOR_EVER)
     assert usual.tried[0].lever == "compile"
+
+
+@pytest.mark.parametrize(
+    ("together", "chosen"),
+    [
+        pytest.param(0.5, {"loader_workers", "cache_dataset"}, id="both are needed"),
+        pytest.param(0.8, {"cache_dataset"}, id="workers only help until items are kept"),
+        pytest.param(0.69, {"cache_dataset"}, id="and hardly do afterwards"),
+    ],
+)
+def test_two_that_speed_up_loading_are_measured_apart(together: float, chosen: set[str]) -> None:
+    """Workers come first, and help; keeping the items helps more, on top of them."""
+    steps = {
+        frozenset({"loader_workers"}): 0.9,
+        frozenset({"cache_dataset"}): 0.7,
+        frozenset({"loader_workers", "cache_dataset"}): together,
+    }
+    bench = SimulatedBench(lambda levers: steps.get(levers, 1.0))
+    shares = {"loader_workers": 0.9, "cache_dataset": 0.8}
+
+    found = climb(1.0, candidates(**shares), bench, FOR_EVER)
+
+    assert set(names(found.plan)) == chosen
+    assert len(found.tried) == 3

@@ -17,6 +17,7 @@ from hotloop.search.interactions import (
     compiles,
     missing,
     names,
+    rivals,
     stood_for,
     superseded,
     without,
@@ -149,6 +150,8 @@ class _Ascent:
         self._looks: list[Look] = []
         self._taken: set[str] = set()
         self._spared: list[str] = []
+        self._second_looks = MOST_SECOND_LOOKS
+        """Left."""
 
     def result(self) -> Climb:
         seen = {chosen.lever for look in self._looks for chosen in look.added}
@@ -167,11 +170,13 @@ class _Ascent:
                     break  # what kept it from taking effect does so in every setting
 
     def second_looks(self) -> None:
-        for left in reversed(range(MOST_SECOND_LOOKS)):
+        while self._second_looks > 0:
+            self._second_looks -= 1
             again = second_looks.reopened(self._plan, self._looks)
             together = second_looks.together(self._plan, self._looks)
             # The last one is kept for what no single look can find.
-            if not self._take_first(chain(again, together) if left else chain(together, again)):
+            first, last = (again, together) if self._second_looks else (together, again)
+            if not self._take_first(chain(first, last)):
                 break
         # On what has become the plan, and beyond the count: a job has few such settings.
         while self._take_first(second_looks.other_settings(self._plan, self._looks)):
@@ -199,20 +204,31 @@ class _Ascent:
                 return True
         return False
 
-    def _try(self, added: tuple[LeverSetting, ...]) -> Score:
+    def _try(self, added: tuple[LeverSetting, ...], instead_of: tuple[str, ...] = ()) -> Score:
         plan = combined(self._plan, added)
+        for lever in instead_of:
+            plan = without(plan, lever)
         score = self._measure(plan)
         for lever in superseded(score.idle, added):
             plan = without(plan, lever)
             score = self._measure(plan)
         gain = None if score.value is None else self._best / score.value
-        reason = (score.reason or "no value") if gain is None else _too_little(gain)
+        least = 1 / (1 + LEAST_GAIN) if instead_of else 1 + LEAST_GAIN  # less is better, if as fast
+        reason = (score.reason or "no value") if gain is None else _too_little(gain, least)
         name = "+".join(chosen.lever for chosen in plan.levers if chosen in added)
         self._tried.append(Tried(plan, name, score, self._best, not reason, reason))
         self._looks.append(Look(added, gain, not reason))
         if score.value is not None and not reason:
             self._plan, self._best = plan, score.value
+            for lever in rivals(plan, added):
+                self._try_instead(added, lever)
         return score
+
+    def _try_instead(self, added: tuple[LeverSetting, ...], lever: str) -> None:
+        """A second look at what was kept first: it counts as one."""
+        if without(self._plan, lever) not in [tried.plan for tried in self._tried]:
+            self._second_looks -= 1
+            self._try(added, instead_of=(lever,))
 
     def _measure(self, plan: Plan) -> Score:
         for chosen in plan.levers:
@@ -249,10 +265,10 @@ def _most_promising_first(candidates: Sequence[Candidate], quick_first: bool) ->
     return sorted(worth.values(), key=place)
 
 
-def _too_little(gain: float) -> str:
+def _too_little(gain: float, least: float) -> str:
     """Why it is not kept; empty when it is."""
+    if gain >= least:
+        return ""
     if gain < 1:
         return f"worse: {gain:.3f}× the best until then"
-    if gain < 1 + LEAST_GAIN:
-        return f"{gain:.3f}× is less than the {1 + LEAST_GAIN:.3f}× that would count"
-    return ""
+    return f"{gain:.3f}× is less than the {least:.3f}× that would count"

@@ -103,6 +103,16 @@ def superseded(idle: Iterable[str], added: Iterable[LeverSetting]) -> tuple[str,
     return () if new & set(found) else found
 
 
+def rivals(plan: Plan, added: Iterable[LeverSetting]) -> tuple[str, ...]:
+    """What new ones may have taken the work of. The plan is then worth measuring without it.
+
+    Items that are kept need no workers to make them, who then only pass them on, and take cores
+    from the training; but where items are kept and batches are still waited for, both belong.
+    """
+    new = {chosen.lever for chosen in added}
+    return tuple(name for name in names(plan) if name in LOADING - new and new & LOADING)
+
+
 def names(plan: Plan) -> tuple[str, ...]:
     return tuple(chosen.lever for chosen in plan.levers)
 
