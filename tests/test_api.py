@@ -118,6 +118,24 @@ class TestOptimize:
         assert found.verdict in found._repr_html_()
         assert "own gain" in str(found)
 
+    def test_a_budget_and_names_as_the_command_line_has_them(self, asked: list[Any]) -> None:
+        hotloop.optimize("jobs.py:Mine", budget="2m", only="bf16,tf32", skip="tf32", quiet=True)
+        (_, options) = asked[0]
+        assert options.budget == 120.0
+        assert (options.only, options.skip) == (("bf16", "tf32"), ("tf32",))
+
+    @pytest.mark.parametrize(
+        ("wrong", "said"),
+        [
+            ({"effect": "any"}, "There is no effect 'any'"),
+            ({"objective": "fun"}, "There is no objective 'fun'"),
+            ({"budget": "soon"}, "The budget is no time"),
+        ],
+    )
+    def test_what_makes_no_sense(self, wrong: Any, said: str, asked: list[Any]) -> None:
+        with pytest.raises(UsageError, match=said):
+            hotloop.optimize("jobs.py:Mine", **wrong)
+
     def test_a_lever_that_there_is_not(self, asked: list[Any]) -> None:
         with pytest.raises(UsageError, match="no optimisation warp"):
             hotloop.optimize("jobs.py:Mine", skip=["warp"])

@@ -20,7 +20,7 @@ CHILD = [
     *below("hotloop.trial.spec", "hotloop.trial.result"),
     *below("hotloop.levers", "hotloop.errors", "hotloop.seams", "hotloop.topology"),
     *below("hotloop.trial.enter", "hotloop.trial.kernel"),
-    *below("hotloop.training", "hotloop.training_job", "hotloop.plan"),
+    *below("hotloop.training", "hotloop.training_job", "hotloop.plan", "hotloop.job"),
 ]
 """What runs in the user's own interpreter, which need not have anything of ours installed."""
 

@@ -18,7 +18,7 @@ from hotloop.measurement import Measurement
 from hotloop.roof import Roof
 from hotloop.search.compare import LEAST_PAIRS
 from hotloop.search.ladder import rungs
-from hotloop.study import Options, Study
+from hotloop.study import NO_TIME, Options, Study
 from hotloop.trial.launch import Order
 from hotloop.trial.result import Failure
 from hotloop.trial.trial import State, Trial
@@ -131,7 +131,7 @@ class TestNothingToWin:
         record = search(PaperJob(answer=slow), tmp_path)
         assert [trial.purpose for trial in record.trials] == ["baseline", "screen"]
         assert found(record).verdict.endswith("1 optimisation tried.")
-        assert reasons(record)["loader_workers"] == "there was no time left for it"
+        assert reasons(record)["loader_workers"] == NO_TIME
 
     def test_a_gain_that_does_not_hold_is_none(self, tmp_path: Path) -> None:
         def flattering(order: Order, trial: Trial) -> Trial:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -106,3 +108,34 @@ def test_a_job_that_lacks_a_method() -> None:
 
     with pytest.raises(JobInvalid, match="Empty has no method model"):
         hotloop.train(Empty)
+
+
+def test_settings_by_name(owned: Any) -> None:
+    assert len(hotloop.train(owned.Plain, quiet=True, epochs=3).epochs) == 3
+    assert len(hotloop.train(owned.Plain(), quiet=True, epochs=1).epochs) == 1
+    with pytest.raises(JobInvalid, match="'warp' is no setting of Plain"):
+        hotloop.train(owned.Plain, quiet=True, warp=9)
+
+
+ALONE = """
+from tests.runtime.owned.jobs import Plain
+
+class Alone(Plain):
+    pass
+"""
+
+
+@pytest.mark.parametrize("other", [{"torch": "1.0.0"}, {"script": "0123456789abcdef"}])
+def test_a_plan_of_something_else_is_refused_unless_told(
+    other: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "alone.py").write_text(ALONE)
+    monkeypatch.syspath_prepend(tmp_path)
+    kind = importlib.import_module("alone").Alone
+    plan = Plan(FUSED.levers, **other)  # type: ignore[arg-type]
+    try:
+        with pytest.raises(PlanError, match=f"made for another {next(iter(other))}"):
+            hotloop.train(kind, plan=plan, quiet=True)
+        assert hotloop.train(kind, plan=plan, quiet=True, anyway=True).epochs
+    finally:
+        del sys.modules["alone"]

@@ -8,6 +8,7 @@ Trials run in fresh processes here too: a job is named by its file, or given as 
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import os
 import sys
@@ -18,9 +19,10 @@ from typing import Any
 from hotloop import interpreter, lock, plan, profiling, study
 from hotloop.cli import job as job_words
 from hotloop.cli import search_end
+from hotloop.cli.common import duration
 from hotloop.cli.live_search import LiveSearch
-from hotloop.cli.optimize import names, roof_of
-from hotloop.errors import JobInvalid
+from hotloop.cli.optimize import EFFECTS, OBJECTIVES, names, roof_of
+from hotloop.errors import JobInvalid, UsageError
 from hotloop.job import ScriptJob
 from hotloop.optimization import optimize as search
 from hotloop.plan import Plan
@@ -37,11 +39,11 @@ Job = str | type[TrainingJob]
 def optimize(
     job: Job,
     *args: str,
-    budget: float | None = None,
+    budget: float | str | None = None,
     effect: str = "lower_precision",
     objective: str = "speed",
-    only: Sequence[str] = (),
-    skip: Sequence[str] = (),
+    only: str | Sequence[str] = (),
+    skip: str | Sequence[str] = (),
     steps: int | None = None,
     thorough: bool = False,
     plan_out: str | Path = "hotloop.json",
@@ -54,15 +56,16 @@ def optimize(
     """Finds what makes a job faster, proves it, and writes a plan.
 
     `job`: "jobs.py:MyJob", a class that can be imported, or a script with its arguments in `args`.
-    `settings`: attributes of the class, set before each run. All else as `hotloop optimize` has it.
+    `settings`: attributes of the class, set before each run. `budget`: seconds, or "10m". All else
+    as `hotloop optimize` has it.
     """
     options = Options(
-        objective=objective,
-        effect=effect,
-        only=names(",".join(only), "only"),
-        skip=names(",".join(skip), "skip"),
+        objective=_one_of("objective", objective, OBJECTIVES),
+        effect=_one_of("effect", effect, EFFECTS),
+        only=_names(only, "only"),
+        skip=_names(skip, "skip"),
         steps=steps,
-        budget=budget,
+        budget=_seconds(budget),
         look=True,
         thorough=thorough,
     )
@@ -142,6 +145,25 @@ def _named(job: Job) -> tuple[str, bool, str]:
     if "." in job.__module__:
         return job.__module__, True, job.__name__
     return inspect.getfile(job), False, job.__name__
+
+
+def _one_of(name: str, value: str, known: Sequence[str]) -> str:
+    if value not in known:
+        raise UsageError(f"There is no {name} {value!r}.", f"It is one of {', '.join(known)}.")
+    return value
+
+
+def _names(given: str | Sequence[str], name: str) -> tuple[str, ...]:
+    return names(given if isinstance(given, str) else ",".join(given), name)
+
+
+def _seconds(budget: float | str | None) -> float | None:
+    if budget is None or isinstance(budget, int | float):
+        return budget
+    try:
+        return duration(budget)
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"The budget is no time: {error}.", 'Give seconds, or "10m".') from None
 
 
 def _unwatched(glimpse: object) -> None:

@@ -247,9 +247,9 @@ class _Optimization:
 
     def _nothing(self) -> str:
         climbed = self._footing.found.climb
-        tried = (
-            {lever for one in climbed.tried for lever in one.lever.split("+")} if climbed else ()
-        )
+        last = climbed.tried if climbed else ()
+        # The last climb was without what is known to change the training.
+        tried = {*self._choice.excluded, *(name for one in last for name in one.lever.split("+"))}
         goal = "faster" if self._options.objective == "speed" else "smaller"
         words = {0: "no optimisation", 1: "1 optimisation"}
         count = words.get(len(tried), f"{len(tried)} optimisations")

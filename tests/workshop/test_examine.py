@@ -11,7 +11,7 @@ import pytest
 
 from hotloop import study
 from hotloop.equivalence.judge import LOWER_PRECISION, SAME_MATH, Equivalence, Witnesses
-from hotloop.evidence import Evidence
+from hotloop.evidence import Evidence, StepSeen, Structure
 from hotloop.measurement import Inventory, Measurement, Precision, Software
 from hotloop.plan import LeverSetting, Plan
 from hotloop.study import Found, Options, Study
@@ -31,14 +31,19 @@ BF16 = LeverSetting("bf16", {})
 class Launcher:
     """Every trial is examined and has nothing to say."""
 
-    def __init__(self, draws: bool = False) -> None:
+    def __init__(self, draws: bool = False, steps: int | None = None) -> None:
         self.draws = draws
+        self.steps = steps
+        """After which the script comes to its own end."""
         self.orders: list[Order] = []
 
     def launch(self, order: Order, watcher: Watcher) -> Trial:
         self.orders.append(order)
-        evidence = Evidence(draws=self.draws)
-        return builders.trial(plan=order.plan, purpose=order.purpose, evidence=evidence)
+        steps = [StepSeen(0, True, True, 1, 0)] * (self.steps or 0)
+        evidence = Evidence(Structure(steps), draws=self.draws)
+        ended = self.steps is not None
+        told = {"purpose": order.purpose, "evidence": evidence, "ran_out": ended}
+        return builders.trial(plan=order.plan, **told)
 
     @property
     def purposes(self) -> list[str]:
@@ -62,8 +67,10 @@ class Nobody:
 
 @pytest.fixture
 def examiner(tmp_path: Path) -> Callable[..., tuple[Examiner, Launcher]]:
-    def make(draws: bool = False, **changes: Any) -> tuple[Examiner, Launcher]:
-        launcher = Launcher(draws)
+    def make(
+        draws: bool = False, ends: int | None = None, **changes: Any
+    ) -> tuple[Examiner, Launcher]:
+        launcher = Launcher(draws, ends)
         job = builders.job(tmp_path)
         record = study.begin("verify", job, builders.machine(), Found(Options()))
         granted = Granted(limit=60.0, budget=None, steps=None)
@@ -217,3 +224,12 @@ def computing(
 )
 def test_the_coarsest_format_of_the_job_itself(measurement: Measurement, bits: int) -> None:
     assert own_mantissa(measurement) == bits
+
+
+def test_a_job_that_ends_before_is_compared_within_its_own_steps(examiner: Any) -> None:
+    one, launcher = examiner(ends=32)
+    one.examine(Plan((FUSED,)))
+    assert launcher.purposes[:3] == ["reference", "reference", "yardstick 23"]
+    asked = [order.exam.steps for order in launcher.orders]
+    assert asked == [STEPS] + [32] * 5
+    assert max(launcher.orders[1].exam.forced) < 32

@@ -28,7 +28,7 @@ def test_what_was_never_tried_comes_first_and_costs_nothing() -> None:
     proof = builders.trial(purpose="proof", plan=plan_of("bf16"), seconds=5.0)
     assert refusals(found, {}, (screen, proof)) == (
         never,
-        Refused("compile", "there was no time left for it", tried=False),
+        Refused("compile", "there was no time left to try it and to prove it", tried=False),
         Refused("bf16", "worse", tried=True, cost=3.0),
     )
 

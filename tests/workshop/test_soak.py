@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hotloop.evidence import SoakSeen
+from hotloop.levers.base import Receipt
 from hotloop.measurement import Losses
 from hotloop.plan import LeverSetting, Plan
 from hotloop.study import Soaked
@@ -187,3 +188,16 @@ def test_a_job_that_fails_by_itself_cannot_show_anything(tmp_path: Path) -> None
 def test_an_interrupted_run_is_not_repeated(tmp_path: Path) -> None:
     stopped = trial(SoakSeen(), state=State.INTERRUPTED, reason="The trial was interrupted.")
     assert not soaked(tmp_path, stopped).passed
+
+
+@pytest.mark.parametrize(("samples", "passes"), [(64, True), (16, False)])
+def test_a_larger_batch_comes_as_far_in_fewer_steps(
+    samples: int, passes: bool, tmp_path: Path
+) -> None:
+    """A job of 20 steps, over before its state could be loaded; its own batches are of 16."""
+    receipt = Receipt("batch_size", True, "", {"samples_before": 16, "samples": samples})
+    short = builders.measurement(builders.training(6).events)
+    ended = replace(PLAIN, short_batch=samples == 16)
+    planned = trial(ended, measurement=short, receipts=(receipt,))
+    runs = Runs(trial(PLAIN), planned, trial(SoakSeen()))
+    assert soak.soak(PLAN, runs, tmp_path).passed is passes

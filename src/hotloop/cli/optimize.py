@@ -28,6 +28,7 @@ What the script saves, renames or deletes meanwhile happens in scratch space.
 
 Exits with 0 also when nothing is to be won: that is a result.
 """
+OBJECTIVES = ("speed", "memory")
 EFFECTS = ("same_math", "lower_precision", "changes_training")
 
 
@@ -102,7 +103,7 @@ def _add_bounds(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--objective",
-        choices=("speed", "memory"),
+        choices=OBJECTIVES,
         default="speed",
         help="what to look for: the fastest plan, or the one that needs least memory, which may "
         "make a job run that runs out of it (default: speed)",

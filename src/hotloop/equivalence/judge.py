@@ -14,6 +14,7 @@ from hotloop.equivalence import arithmetic, structure
 from hotloop.evidence import Evidence
 from hotloop.trial.trial import State, Trial
 
+NOT_COMPARED = "the arithmetic of no step could be compared"
 SAME_MATH = 32.0
 """Times the yardstick, one rounding an operation: a sum of many terms is rounded many times."""
 LOWER_PRECISION = 3.0
@@ -196,7 +197,7 @@ def _arithmetic(
         yield evidence.problem
     elif not near:
         why = next((f": {problem}" for problem in problems if problem), "")
-        yield f"the arithmetic of no step could be compared{why}"
+        yield f"{NOT_COMPARED}{why}"
     yield from list(arithmetic.lost(evidence.differences))[:1]
     beyond = [one for one in near if one.ratio > 1]
     if beyond:

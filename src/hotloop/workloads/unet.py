@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from hotloop.errors import JobInvalid
 from hotloop.workloads.common import Repeated, Workload
 from hotloop.workloads.encoded import Encoded, is_heads
 
@@ -101,7 +102,13 @@ class MonaiUNet3d(UNet3d):
     """The same data through MONAI's own network."""
 
     def model(self) -> Any:
-        from monai.networks.nets import UNet as Monai  # type: ignore[import-not-found]
+        try:
+            from monai.networks.nets import UNet as Monai  # type: ignore[import-not-found]
+        except ImportError as error:
+            raise JobInvalid(
+                f"MonaiUNet3d needs MONAI, which cannot be imported ({error}).",
+                "Install it: pip install monai.",
+            ) from None
 
         return self.built(
             Monai(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from hotloop.equivalence.judge import NOT_COMPARED
 from hotloop.plan import Plan
 from hotloop.search.climb import Climb
 from hotloop.search.interactions import stood_for
@@ -22,7 +23,7 @@ def refusals(
 ) -> tuple[Refused, ...]:
     """`excluded`: optimisations that change the training, and how. `unexamined`: not known."""
     reasons = _not_shown_to_help(found)
-    reasons |= {lever: f"it changes the training: {why}" for lever, why in excluded.items()}
+    reasons |= {lever: _not_the_same(why) for lever, why in excluded.items()}
     reasons |= dict.fromkeys(unexamined, NOT_EXAMINED)
     kept = {one.lever for one in (found.plan or Plan()).levers}
     untried, spared = (found.climb.untried, found.climb.spared) if found.climb else ((), ())
@@ -36,6 +37,12 @@ def refusals(
             if lever not in kept
         ),
     )
+
+
+def _not_the_same(why: str) -> str:
+    if why.startswith(NOT_COMPARED):
+        return f"it was not shown to train the same: {why}"
+    return f"it changes the training: {why}"
 
 
 def _needless(lever: str) -> str:

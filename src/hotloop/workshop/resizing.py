@@ -14,6 +14,8 @@ from hotloop.workshop.workshop import Workshop
 
 BATCH = "batch_size"
 SCREEN = "screen"
+LEAST_STEPS = 3
+"""Timed, of a size that counts: one alone may be anything."""
 
 
 def resize(plan: Plan, baseline: Trial, workshop: Workshop) -> tuple[Curve, Plan]:
@@ -52,6 +54,8 @@ def point(trial: Trial, size: int) -> SizePoint:
     found = figures(trial.measurement) if trial.measurement else None
     if trial.state is not State.COMPLETE or trial.measurement is None or found is None:
         return SizePoint(size, None, None, trial.reason or "Too few steps were seen.")
+    if found.step.count < LEAST_STEPS:
+        return SizePoint(size, None, None, "The job ends before enough of its steps are timed.")
     return SizePoint(size, size / found.step.mean, _peak(trial.measurement.memory))
 
 

@@ -80,9 +80,11 @@ def _why_not(planned: Trial, plain: Trial) -> str:
     seen, before = _seen(planned), _seen(plain)
     if seen.problem:
         return f"under the plan: {seen.problem}"
-    if before.saved and not seen.loaded and _steps(planned) < _steps(plain):
-        return f"under the plan it did not come as far as the plain job, {_steps(plain)} steps"
-    if before.short_batch and seen.passes >= PASSES and not seen.short_batch:
+    if before.saved and not seen.loaded and _batches(planned) < _batches(plain):
+        steps = f"{_batches(plain):.0f} steps"
+        return f"under the plan it did not come as far as the plain job, {steps}"
+    has_its_size = planned.own_batches == 1  # of others the last one need not be short
+    if before.short_batch and has_its_size and seen.passes >= PASSES and not seen.short_batch:
         return "under the plan the last, short batch is not trained on"
     if before.saved and not seen.saved:
         return "under the plan there is no state to save"
@@ -122,8 +124,9 @@ def _not_finite(trial: Trial) -> bool:
     return trial.measurement is not None and trial.measurement.losses.not_finite > 0
 
 
-def _steps(trial: Trial) -> int:
-    return steps_made(trial.measurement) if trial.measurement else 0
+def _batches(trial: Trial) -> float:
+    """Steps made, each for as many of the job's own batches as it took."""
+    return steps_made(trial.measurement) * trial.own_batches if trial.measurement else 0.0
 
 
 def _clause(sentence: str) -> str:

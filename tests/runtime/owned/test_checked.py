@@ -78,3 +78,36 @@ def test_settings_that_make_no_sense(name: str, value: Any, torch: Any, owned: A
 
 def test_a_precision_that_there_is_not(torch: Any, owned: Any) -> None:
     assert "float32, bfloat16, float16, not 'fp8'" in invalid(torch, owned, precision="fp8")
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "written"),
+    [
+        ("loss", lambda self, model: None, "loss(self, model, batch)"),
+        ("model", lambda self, size: None, "model(self)"),
+        ("optimizer", lambda self: None, "optimizer(self, parameters)"),
+        ("evaluate", lambda self: None, "evaluate(self, model)"),
+    ],
+)
+def test_a_method_that_takes_something_else(
+    name: str, method: Any, written: str, torch: Any, owned: Any
+) -> None:
+    said = invalid(torch, owned, **{name: method})
+    assert said == f"Mine.{name} must be written as {written}."
+
+
+@pytest.mark.parametrize("found", ["good", {"accuracy": None}, [0.5]])
+def test_an_evaluation_that_is_no_number(found: Any, torch: Any, owned: Any) -> None:
+    said = invalid(torch, owned, evaluate=lambda self, model: found)
+    assert "evaluate(model) must return a number, a dict of numbers or None, not a" in said
+
+
+@pytest.mark.parametrize("found", [0.5, 1, {"accuracy": 0.5}, None])
+def test_evaluations_that_are(found: Any, torch: Any, owned: Any) -> None:
+    kind = type("Mine", (owned.Plain,), {"evaluate": lambda self, model: found})
+    assert Loop(torch, kind()).train().epochs[-1].evaluation == found
+
+
+def test_an_evaluation_may_be_a_tensor_of_one(torch: Any, owned: Any) -> None:
+    kind = type("Mine", (owned.Plain,), {"evaluate": lambda self, model: torch.tensor([0.5])})
+    assert Loop(torch, kind()).train().epochs[-1].evaluation == 0.5

@@ -122,7 +122,7 @@ def tensors_of(torch: Any, data: Any) -> list[Any] | None:
     lengths = sorted({len(tensor) for tensor in found})
     if len(lengths) > 1:
         raise JobInvalid(
-            f"data() returns tensors of different lengths: {lengths[0]} and {lengths[-1]}.",
+            f"Its data() returns tensors of different lengths: {lengths[0]} and {lengths[-1]}.",
             "The first dimension of each is the sample. " + HELP,
         )
     return found

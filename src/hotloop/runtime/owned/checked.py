@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from hotloop.errors import JobInvalid
 from hotloop.training_job import TrainingJob
 
 PRECISIONS = ("float32", "bfloat16", "float16")
+GIVEN = {
+    "model": (),
+    "data": (),
+    "loss": ("model", "batch"),
+    "optimizer": ("parameters",),
+    "augment": ("inputs",),
+    "schedule": ("optimizer",),
+    "evaluate": ("model",),
+    "finished": ("trained",),
+}
+"""What each method is called with."""
 
 
 class Checked:
@@ -17,6 +29,7 @@ class Checked:
         self._torch = torch
         self._job = job
         self._require_settings()
+        self._require_signatures()
 
     def model(self) -> Any:
         model = self._job.model()
@@ -73,6 +86,13 @@ class Checked:
         self._require_weight(weight)
         return loss, weight
 
+    def evaluation(self, model: Any) -> Any:
+        found = self._job.evaluate(model)
+        figures = found.values() if isinstance(found, dict) else (found,)
+        if found is not None and not all(map(_is_number, figures)):
+            raise self._wrong("evaluate(model)", "a number, a dict of numbers or None", found)
+        return found
+
     def _require_weight(self, weight: Any) -> None:
         number = isinstance(weight, int | float) and not isinstance(weight, bool)
         scalar = isinstance(weight, self._torch.Tensor) and weight.numel() == 1
@@ -80,6 +100,16 @@ class Checked:
             raise self._wrong(
                 "loss(model, batch)", "(sum, weight) with a number as its weight", weight
             )
+
+    def _require_signatures(self) -> None:
+        for name, given in GIVEN.items():
+            try:
+                inspect.signature(getattr(self._job, name)).bind(*given)
+            except TypeError:
+                words = ", ".join(("self", *given))
+                raise self._invalid(f"{name} must be written as {name}({words})") from None
+            except ValueError:
+                continue  # written in C: it does not tell
 
     def _require_settings(self) -> None:
         job = self._job
@@ -101,3 +131,12 @@ class Checked:
     def _invalid(self, clause: str) -> JobInvalid:
         name = type(self._job).__name__
         return JobInvalid(f"{name}.{clause}.", "`help(hotloop.TrainingJob)` says what is expected.")
+
+
+def _is_number(value: Any) -> bool:
+    """Also a tensor or an array of one."""
+    try:
+        float(value)
+    except (TypeError, ValueError, RuntimeError):
+        return False
+    return not isinstance(value, str)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from hotloop import plan
 from hotloop.errors import NotApplied
+from hotloop.job import ScriptJob
 from hotloop.levers.base import Lever
 from hotloop.levers.registry import LEVERS
 from hotloop.runtime.owned.loop import Epoch, Loop, Trained
@@ -19,7 +22,7 @@ from hotloop.seams import Seams
 from hotloop.training_job import TrainingJob
 
 if TYPE_CHECKING:
-    from hotloop.plan import LeverSetting
+    from hotloop.plan import LeverSetting, Plan
 
 
 def train(
@@ -33,6 +36,24 @@ def train(
     levers = [LEVERS[one.lever](**one.setting) for one in settings]
     with _applied(torch, levers, keep_going):
         return Loop(torch, job).train(told)
+
+
+def require_same(chosen: Plan, kind: type[TrainingJob]) -> None:
+    """The plan, made for this file, torch and GPU; what it does not say is not asked."""
+    if not chosen.is_empty:
+        import torch
+
+        gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
+        plan.require_same(chosen, _source_digest(kind), torch.__version__, gpu)
+
+
+def _source_digest(kind: type[TrainingJob]) -> str:
+    """Empty for a class of a package, as plans have it, and where there is no file."""
+    try:
+        path = inspect.getfile(kind)
+    except (OSError, TypeError):
+        return ""
+    return ScriptJob(path, "." in kind.__module__, (), "", "").source_digest()
 
 
 @contextmanager

@@ -167,6 +167,6 @@ class Loop:
             return None
         self.model.eval()
         with self._torch.no_grad():
-            found = self.job.evaluate(self.model)
+            found = self._checked.evaluation(self.model)
         self.model.train()
         return found

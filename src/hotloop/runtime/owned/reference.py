@@ -114,18 +114,27 @@ def _class(module: ModuleType, target: str, entry: str) -> type[TrainingJob]:
 
 def _set(job: TrainingJob, word: str) -> None:
     name, equals, text = word.partition("=")
-    kind = type(job).__name__
-    known = settings(job)
-    if not equals or name not in known:
-        wrong = f"{name!r} is no setting of {kind}" if equals else f"{word!r} is not name=value"
-        raise JobInvalid(f"{wrong[0].upper()}{wrong[1:]}.", f"Settings are {', '.join(known)}.")
+    if not equals:
+        known = ", ".join(settings(job))
+        raise JobInvalid(f"{word!r} is not name=value.", f"Settings are {known}.")
+    has = require_setting(job, name)
     try:
-        setattr(job, name, _value(text, known[name]))
+        setattr(job, name, _value(text, has))
     except ValueError:
-        like = type(known[name]).__name__
         raise JobInvalid(
-            f"The setting {name} of {kind} cannot be {text!r}.", f"It is of type {like}."
+            f"The setting {name} of {type(job).__name__} cannot be {text!r}.",
+            f"It is of type {type(has).__name__}.",
         ) from None
+
+
+def require_setting(job: TrainingJob, name: str) -> Any:
+    """What it is set to."""
+    known = settings(job)
+    if name not in known:
+        raise JobInvalid(
+            f"{name!r} is no setting of {type(job).__name__}.", f"Settings are {', '.join(known)}."
+        )
+    return known[name]
 
 
 def settings(job: TrainingJob) -> dict[str, Any]:
