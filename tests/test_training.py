@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import os
@@ -134,8 +135,23 @@ def test_a_plan_of_something_else_is_refused_unless_told(
     kind = importlib.import_module("alone").Alone
     plan = Plan(FUSED.levers, **other)  # type: ignore[arg-type]
     try:
-        with pytest.raises(PlanError, match=f"made for another {next(iter(other))}"):
+        with pytest.raises(PlanError, match=f"made for another {next(iter(other))}") as caught:
             hotloop.train(kind, plan=plan, quiet=True)
+        assert "anyway=True" in caught.value.remedy
         assert hotloop.train(kind, plan=plan, quiet=True, anyway=True).epochs
+    finally:
+        del sys.modules["alone"]
+
+
+def test_a_class_that_inherits_may_have_the_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "alone.py").write_text(ALONE)
+    monkeypatch.syspath_prepend(tmp_path)
+    kind = importlib.import_module("alone").Alone
+    digest = hashlib.sha256((tmp_path / "alone.py").read_bytes()).hexdigest()[:16]
+    try:
+        mine = type("Mine", (kind,), {"__module__": __name__})
+        assert hotloop.train(mine, plan=Plan(FUSED.levers, digest), quiet=True).epochs
     finally:
         del sys.modules["alone"]

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hotloop import plan
-from hotloop.errors import NotApplied
+from hotloop.errors import NotApplied, PlanError
 from hotloop.job import ScriptJob
 from hotloop.levers.base import Lever
 from hotloop.levers.registry import LEVERS
@@ -44,10 +44,17 @@ def require_same(chosen: Plan, kind: type[TrainingJob]) -> None:
         import torch
 
         gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
-        plan.require_same(chosen, _source_digest(kind), torch.__version__, gpu)
+        # A class that inherits from the one that the plan was found for may have its plan.
+        family = [_source_digest(one) for one in kind.__mro__[:-1]]
+        script = chosen.script if chosen.script in family else family[0]
+        try:
+            plan.require_same(chosen, script, torch.__version__, gpu)
+        except PlanError as error:
+            remedy = "Make a new plan, or pass anyway=True."
+            raise PlanError(error.sentence, remedy) from None
 
 
-def _source_digest(kind: type[TrainingJob]) -> str:
+def _source_digest(kind: type) -> str:
     """Empty for a class of a package, as plans have it, and where there is no file."""
     try:
         path = inspect.getfile(kind)
