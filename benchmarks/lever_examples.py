@@ -27,7 +27,7 @@ class Example:
     lever: str
     wins: bool
     job: str
-    """Script and arguments."""
+    """Script and arguments, or a module's."""
     where: str = "cpu"
     only: str = ""
     """With which others, where it cannot be alone."""
@@ -45,6 +45,7 @@ def _two(lever: str, wins: str, loses: str, where: str = "cpu", **more: str) -> 
 LANGUAGE, VISION = "benchmarks/jobs/language.py", "benchmarks/jobs/vision.py"
 CONTROL = "benchmarks/planted/control_cpu.py"
 TINY = "examples/tiny_microbatches.py:TinyMicrobatches"
+GPT = "-m hotloop.workloads.gpt:TinyGpt width=64 layers=2 pool=16"
 CHANGES = "--effect changes_training"
 MEMORY = "--objective memory"
 
@@ -52,12 +53,18 @@ EXAMPLES = (
     *_two("loader_workers", "examples/image_cnn.py", f"{VISION} --size 8 --batch 4"),
     *_two("cache_dataset", f"{VISION} --effort 20", f"{VISION} --size 8 --batch 4"),
     *_two("threads", "benchmarks/planted/many_threads.py", CONTROL),
-    *_two("channels_last", f"{VISION} --channels 64 --depth 4", f"{VISION} --channels 3 --depth 1"),
+    *_two(
+        "channels_last",
+        f"{VISION} --size 64 --batch 128 --channels 64 --depth 6",
+        f"{VISION} --channels 3 --depth 1",
+        where="gpu",
+        only="bf16,compile",
+    ),
     *_two("compile", f"{LANGUAGE} --context 256", CONTROL),
     *_two("compile_blocks", f"{LANGUAGE} --context 256 --layers 4", CONTROL),
     *_two(
         "fused_optimizer",
-        f"{LANGUAGE} --layers 12 --width 16 --heads 2 --context 8 --batch 1",
+        f"{LANGUAGE} --layers 24 --width 8 --heads 2 --context 8 --batch 1",
         f"{VISION} --channels 64",
     ),
     *_two(
@@ -67,11 +74,16 @@ EXAMPLES = (
         only="compile",
     ),
     *_two("compile_loss", f"{LANGUAGE} --layers 1 --words 20000", f"{LANGUAGE} --words 64"),
-    *_two("batch_size", "benchmarks/planted/two_at_a_time.py", CONTROL, options=CHANGES),
+    *_two(
+        "batch_size",
+        f"{TINY} batch_size=16 microbatch=0",
+        f"{TINY} batch_size=65436 microbatch=0",
+        options=CHANGES,
+    ),
     *_two(
         "context_length",
-        f"{LANGUAGE} --context 1024 --batch 2",
-        f"{LANGUAGE} --context 32 --batch 32",
+        f"{GPT} context=1024 batch_size=2",
+        f"{GPT} context=32 batch_size=32",
         options=CHANGES,
     ),
     *_two("microbatch", TINY, f"{TINY} microbatch=2048"),
@@ -132,12 +144,12 @@ EXAMPLES = (
 
 
 def run(example: Example, steps: int) -> dict[str, Any]:
-    script, *words = shlex.split(example.job)
+    words = shlex.split(example.job)
     only = ",".join(filter(None, (example.lever, example.only)))
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "hotloop", "optimize", "--json", "--only", only]
         command += ["--steps", str(steps), *shlex.split(example.options)]
-        command += [str(ROOT / script), *words]
+        command += words if words[0] == "-m" else [str(ROOT / words[0]), *words[1:]]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{example.key}: {done.stderr[-2000:]}")
