@@ -90,11 +90,11 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Fut
         patch.setattr(loader, "_grid", lambda on_gpu: loaders)
         patch.setattr(flops, "ON_GPU", (flops.ON_GPU[0], flops.ON_GPU[3]))
 
-        def run(name: str) -> Outcome:
-            folder = tmp_path_factory.mktemp(name)
+        def run(name: str, folder: Path) -> Outcome:
             return EXPERIMENTS[name]().run(SmallLab(name, folder, processes))
 
-        yield {name: pool.submit(run, name) for name in EXPERIMENTS}
+        folders = {name: tmp_path_factory.mktemp(name) for name in EXPERIMENTS}  # not in threads
+        yield {name: pool.submit(run, name, folder) for name, folder in folders.items()}
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -127,6 +127,29 @@ def test_the_optimizers_state_follows(kind: str, options: dict[str, Any], torch:
     assert not lever._awaiting
 
 
+def test_the_optimizers_state_follows_when_it_comes_from_a_checkpoint(torch: Any) -> None:
+    from tests.levers.jobs import under
+
+    model = flat(torch)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, fused=True)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(torch.randn(2, 3, 8, 8)).square().mean().backward()
+        optimizer.step()
+
+    step()
+    plain = copy.deepcopy(optimizer.state_dict())
+    with under(ChannelsLast()):
+        step()
+        step()
+        optimizer.load_state_dict(plain)
+        kept = optimizer.state[model[0].weight]["momentum_buffer"]
+        assert kept.is_contiguous(memory_format=torch.channels_last)
+        assert torch.equal(kept, plain["state"][0]["momentum_buffer"])
+        step()
+
+
 def test_gradients_kept_between_steps_follow(torch: Any) -> None:
     from tests.levers.jobs import under
 

@@ -83,6 +83,29 @@ def test_state_loaded_before_the_first_step_goes_on(jobs: Any, torch: Any) -> No
         assert resumed(optimizer.state_dict()) == pytest.approx(plain, rel=1e-5)
 
 
+@pytest.mark.parametrize(("kind", "options"), [("Adam", {}), ("SGD", {"momentum": 0.9})])
+def test_state_from_a_checkpoint_in_another_order_of_memory(
+    jobs: Any, torch: Any, kind: str, options: dict[str, Any]
+) -> None:
+    """Fused kernels go over memory as it lies: on a GPU they refuse, on a CPU they mix it up."""
+
+    def resumed(checkpoint: Any) -> Any:
+        values = torch.arange(2.0 * 3 * 4 * 5).view(2, 3, 4, 5)
+        parameter = torch.nn.Parameter(values.to(memory_format=torch.channels_last))
+        optimizer = getattr(torch.optim, kind)([parameter], lr=0.1, **options)
+        step(optimizer, parameter)
+        optimizer.load_state_dict(copy.deepcopy(checkpoint))
+        step(optimizer, parameter)
+        return parameter.detach()
+
+    first = torch.nn.Parameter(torch.arange(2.0 * 3 * 4 * 5).view(2, 3, 4, 5))
+    optimizer = getattr(torch.optim, kind)([first], lr=0.1, **options)
+    step(optimizer, first)
+    plain = resumed(optimizer.state_dict())
+    with jobs.under(FusedOptimizer()):
+        assert torch.allclose(resumed(optimizer.state_dict()), plain, rtol=1e-5)
+
+
 def test_settings_loaded_later_are_fused_again(jobs: Any, torch: Any) -> None:
     parameter = torch.nn.Parameter(torch.arange(4.0))
     optimizer = torch.optim.SGD([parameter], lr=0.1, momentum=0.9)

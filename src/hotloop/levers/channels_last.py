@@ -9,6 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
@@ -130,17 +131,22 @@ class ChannelsLast(Lever):
         if not self._awaiting:
             return
         optimizer = args[0]
-        for group in optimizer.param_groups:
-            for weight in group["params"]:
-                order = self._awaiting.pop(weight, None)
-                if order is not None:
-                    _reorder(optimizer.state.get(weight, {}), weight, order)
+        orders = {
+            weight: self._awaiting.pop(weight)
+            for group in optimizer.param_groups
+            for weight in group["params"]
+            if weight in self._awaiting
+        }
+        _reorder(optimizer, orders)
+        if orders:  # a checkpoint brings what the optimizer keeps in the order it was saved in
+            optimizer.register_load_state_dict_post_hook(partial(_reorder, orders=orders))
 
 
-def _reorder(state: dict[str, Any], weight: Any, order: Any) -> None:
-    for value in state.values():
-        if getattr(value, "shape", None) == weight.shape:
-            value.data = value.data.contiguous(memory_format=order)
+def _reorder(optimizer: Any, orders: dict[Any, Any]) -> None:
+    for weight, order in orders.items():
+        for value in optimizer.state.get(weight, {}).values():
+            if getattr(value, "shape", None) == weight.shape:
+                value.data = value.data.contiguous(memory_format=order)
 
 
 def _is_in(weight: Any, order: Any) -> bool:

@@ -137,6 +137,9 @@ class FusedOptimizer(Lever):
         state = states.get(p, {})
         if self._torch.is_tensor(state.get("step")):
             state["step"] = state["step"].to(device=p.device, dtype=self._torch.float32)
+        for name, value in state.items():  # from a checkpoint, in the order that it was saved in
+            if getattr(value, "shape", None) == p.shape and value.stride() != p.stride():
+                state[name] = self._torch.empty_like(p, dtype=value.dtype).copy_(value)
         # Fused SGD knows a first step of all parameters only, not of one that joins in later.
         if group.get("momentum") and state.get("momentum_buffer") is None:
             states[p]["momentum_buffer"] = self._torch.zeros_like(p)
