@@ -5,8 +5,8 @@
 
 The second way runs a job under all 32 plans of five optimisations, each in fresh processes, one a
 round, and keeps what each took. It can be stopped at any time: the same command goes on with what
-is missing, and one with more `--rounds` adds to what there is. On a machine that nobody else uses
-it takes a few rounds to tell plans apart that differ by 3%.
+is missing, and one with more `--rounds` adds to what there is. It takes a few to tell plans apart that
+differ by 3%. The fastest process counts: whatever else a machine does only ever takes time.
 The first way replays the search on such tables and compares its choice with the best of all plans.
 It exits with 1 when a choice is more than 3% slower, or took more than a third of the trials.
 """
@@ -18,7 +18,6 @@ import itertools
 import json
 import os
 import shutil
-import statistics
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -158,7 +157,7 @@ class Recording:
             self.table["plans"].append(kept)
         if seconds is not None:
             kept["runs"].append(seconds)
-            kept["seconds"] = statistics.median(kept["runs"])
+            kept["seconds"] = min(kept["runs"])
         partial = self._out.with_suffix(".partial")
         partial.write_text(json.dumps(self.table, indent=1) + "\n", encoding="utf-8")
         partial.replace(self._out)

@@ -35,7 +35,8 @@ class PaperJob:
     memory: Law = field(default_factory=gains)
     changes: frozenset[str] = frozenset()
     """Optimisations under which the learning rate is another."""
-    soaks: bool = True
+    breaks: frozenset[str] = frozenset()
+    """Optimisations under which no state can be loaded."""
     stops_at: int | None = None
     """The trial that the user interrupts."""
     answer: Callable[[Order, Trial], Trial] = lambda order, trial: trial
@@ -112,7 +113,7 @@ class PaperJob:
     def _soaked(self, soak: Soak, plan: Plan) -> SoakSeen:
         loaded = Path(soak.load).is_file() if soak.load else False
         problem = "" if loaded or not soak.load else "there is no state to go on from"
-        if not self.soaks and not plan.is_empty:
+        if self.breaks & levers(plan):
             problem = "the state cannot be loaded"
         if soak.save:
             Path(soak.save).touch()

@@ -79,7 +79,7 @@ def test_a_soak_goes_on_from_the_state_it_left(tmp_path: Path) -> None:
     stopped(folder, at=soaks[1])
     paper = PaperJob(LAW)
     record = search(paper, folder, earlier=saved(folder))
-    assert paper.purposes == ["soak", "soak"]
+    assert paper.purposes[:2] == ["soak", "soak"] and "soak" not in paper.purposes[2:]
     assert found(record).plan is not None
 
 

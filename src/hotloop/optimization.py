@@ -27,7 +27,7 @@ from hotloop.workshop.choosing import Choice
 from hotloop.workshop.examine import Examiner
 from hotloop.workshop.footing import Footing, NoPlan
 from hotloop.workshop.measured import measured
-from hotloop.workshop.outlook import Later, after_the_proof, outlook
+from hotloop.workshop.outlook import Later, after_the_proof, outlook, without_passengers
 from hotloop.workshop.promising import promising
 from hotloop.workshop.refusals import refusals
 from hotloop.workshop.rescuing import Rescued
@@ -205,9 +205,11 @@ class _Optimization:
         """What is left of it without passengers."""
         if plan == self._footing.plan:
             return plan
-        self._workshop.keep_back(after_the_proof(plan, self._footing.plan))
-        proof = prove(plan, self._workshop, self._footing.plan)
-        self._workshop.keep_back(Later())
+        workshop, start = self._workshop, self._footing.plan
+        workshop.keep_back(after_the_proof(plan, start, self._choice.endured))
+        later = without_passengers(plan, start)
+        proof = prove(plan, workshop, start, lambda: workshop.keep_back(later))
+        workshop.keep_back(Later())
         self._note(proof=proof)
         if proof.comparison.faster:
             return proof.plan
@@ -226,6 +228,9 @@ class _Optimization:
             raise NoPlan(f"No plan is handed out: {equivalence.reasons[0]}.")
 
     def _soak(self, plan: Plan) -> None:
+        """Again, where passengers have left or batches are larger since it was chosen."""
+        if plan == self._choice.endured:
+            return
         soaked = self._footing.soaked(plan)
         self._note(soaked=soaked)
         if not soaked.passed:
@@ -248,20 +253,26 @@ class _Optimization:
     def _nothing(self) -> str:
         climbed = self._footing.found.climb
         last = climbed.tried if climbed else ()
-        # The last climb was without what is known to change the training.
-        tried = {*self._choice.excluded, *(name for one in last for name in one.lever.split("+"))}
+        # The last climb was without what is known to change the training, or to break it.
+        barred = {**self._choice.excluded, **self._choice.unfit}
+        tried = {*barred, *(name for one in last for name in one.lever.split("+"))}
         goal = "faster" if self._options.objective == "speed" else "smaller"
         words = {0: "no optimisation", 1: "1 optimisation"}
         count = words.get(len(tried), f"{len(tried)} optimisations")
         left = len(climbed.untried) if climbed and self._workshop.budget else 0
         them = "it" if left == 1 else "them"
         more = f" For {left} more the time was too short: a larger --budget tries {them}."
-        return f"Nothing was found that makes this job {goal}: {count} tried.{more if left else ''}"
+        short_lived = "".join(
+            f" {lever} helped, but does not survive a long training: {why}."
+            for lever, why in self._choice.unfit.items()
+        )
+        nothing = f"Nothing was found that makes this job {goal}: {count} tried."
+        return f"{nothing}{short_lived}{more if left else ''}"
 
     def _conclude(self, verdict: str) -> None:
         found, trials = self._footing.found, self._workshop.record.trials
         chosen = self._choice
-        refused = refusals(found, chosen.excluded, trials, chosen.unexamined)
+        refused = refusals(found, chosen.excluded, trials, chosen.unexamined, chosen.unfit)
         self._note(verdict=verdict, refused=refused)
 
     def _note(self, **changes: object) -> None:

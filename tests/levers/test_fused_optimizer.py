@@ -200,6 +200,19 @@ def test_sparse_gradients_and_complex_parameters_stay(jobs: Any, torch: Any) -> 
     assert "real numbers" in complex_.receipt().reason
 
 
+def test_a_part_of_a_larger_tensor_stays(jobs: Any, torch: Any) -> None:
+    whole = torch.arange(32.0).view(4, 8)
+    parameter = torch.nn.Parameter(whole[:, :4])
+    turned = torch.nn.Parameter(whole.clone().t())  # all of it, in another order
+    lever = FusedOptimizer()
+    with jobs.under(lever):
+        step(torch.optim.SGD([turned], lr=0.1), turned)
+        assert lever.receipt().applied
+        step(torch.optim.SGD([parameter], lr=0.1), parameter)
+    assert "gaps" in lever._reasons[0]
+    assert torch.equal(whole[:, 4:], torch.arange(32.0).view(4, 8)[:, 4:])
+
+
 def test_a_device_without_the_kernel_stays(jobs: Any, torch: Any) -> None:
     """The meta device stands in for one: torch has no kernel of its own there."""
     lever = FusedOptimizer()

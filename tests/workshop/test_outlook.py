@@ -10,12 +10,13 @@ from hotloop.plan import Plan
 from hotloop.search.climb import Candidate
 from hotloop.trial.trial import Trial
 from hotloop.workshop.outlook import (
+    TO_SOAK,
     Later,
-    after_the_examination,
     after_the_proof,
     is_short,
     kept_back,
     outlook,
+    without_passengers,
 )
 from tests import builders
 from tests.simulated import plan_of
@@ -82,7 +83,8 @@ def test_what_runs_of_other_plans_took_says_little() -> None:
     assert Later(10, of=(quick.plan,)).seconds(3600.0, [quick, slow]) == 100.0
 
 
-def test_a_single_optimisation_is_not_examined_again_once_proven() -> None:
+def test_what_was_soaked_need_not_be_again() -> None:
     start, one, two = Plan(), plan_of("bf16"), plan_of("bf16", "compile")
-    assert after_the_proof(one, start).examined == after_the_examination(one, start).examined == 0
-    assert after_the_proof(two, start).examined == after_the_examination(two, one).examined + 2
+    assert after_the_proof(two, start, soaked=two) == Later()
+    assert after_the_proof(two, start, soaked=one).runs == TO_SOAK
+    assert without_passengers(two, start).runs == TO_SOAK

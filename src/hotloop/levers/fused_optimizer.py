@@ -109,12 +109,18 @@ class FusedOptimizer(Lever):
             return "has parameters that are not real numbers"
         if any(p.grad is not None and p.grad.is_sparse for p in parameters):
             return "has sparse gradients"
+        if any(map(self._has_gaps, parameters)):
+            return "has parameters with gaps between their numbers in memory"
         for device in sorted({p.device.type for p in parameters}):
             if not self._has_kernel(kernel, device):
                 return f"has no fused kernel for {device}"
         if kind.__name__ == "SGD" and any(_needs_first_step(group) for group in groups):
             return "has dampening, or momentum for parameters that are frozen"
         return ""
+
+    def _has_gaps(self, p: Any) -> bool:
+        """Parts of a larger tensor: gradients have none, and the kernels take both alike."""
+        return bool(self._torch.empty_like(p, device="meta").stride() != p.stride())
 
     def _has_kernel(self, kernel: str, device: str) -> bool:
         has = self._torch._C._dispatch_has_kernel_for_dispatch_key

@@ -6,7 +6,7 @@ out once, and the passengers leave; what remains is proven again, on fresh pairs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hotloop.plan import Plan
@@ -31,10 +31,16 @@ class Proof:
     """The gain that this machine may show when a plan is compared with itself."""
 
 
-def prove(plan: Plan, bench: Bench, start: Plan | None = None) -> Proof:
+def prove(
+    plan: Plan,
+    bench: Bench,
+    start: Plan | None = None,
+    passengers_leave: Callable[[], None] = lambda: None,
+) -> Proof:
     """Raises BudgetSpent when there is no time for a verdict; once there is one, it stands.
 
     `start`: what it is compared with, where the job needs something to run at all.
+    `passengers_leave`: told when they are about to, so that time is kept for what that leads to.
     """
     start = start or Plan()
     fought = duel.fought(start, plan, bench)
@@ -50,6 +56,7 @@ def prove(plan: Plan, bench: Bench, start: Plan | None = None) -> Proof:
         return replace(proof, comparison=compare.failed(pairs, reason))
     whole = replace(proof, contributions=_in_order(found.contributions, plan))
     try:
+        passengers_leave()
         return _without(found.passengers, whole, bench, start)
     except BudgetSpent:
         return whole

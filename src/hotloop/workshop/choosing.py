@@ -1,4 +1,7 @@
-"""The best plan that does the same training: what seems to help is examined before it is proven."""
+"""The best plan that does the same training, also a long one.
+
+Whatever seems to help is examined and soaked before it is proven: the proof takes longest.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,18 @@ from math import prod
 from hotloop.equivalence.judge import Equivalence
 from hotloop.plan import Plan
 from hotloop.search.climb import BudgetSpent, Candidate, Climb, climb
-from hotloop.search.interactions import combined, names
+from hotloop.search.interactions import combined, names, without
 from hotloop.trial.trial import Trial
 from hotloop.workshop.examine import Examiner
-from hotloop.workshop.footing import Footing
-from hotloop.workshop.outlook import AFTER_THE_CLIMB, Later, after_the_examination, is_short
+from hotloop.workshop.footing import Footing, NoPlan
+from hotloop.workshop.outlook import (
+    AFTER_THE_CLIMB,
+    Later,
+    after_the_examination,
+    after_the_soak,
+    is_short,
+)
+from hotloop.workshop.soak import NOT_BORNE
 from hotloop.workshop.workshop import Workshop
 
 PATIENCE = 10.0
@@ -24,6 +34,10 @@ class Choice:
         self._workshop = workshop
         self.excluded: dict[str, str] = {}
         """Optimisations that change the training, and how."""
+        self.unfit: dict[str, str] = {}
+        """Optimisations that do not survive what a long training meets, and how."""
+        self.endured: Plan | None = None
+        """The plan that does."""
         self.unexamined: tuple[str, ...] = ()
         """Those that helped, but there was no time to show that they do not."""
         self._gains: dict[str, float] = {}
@@ -36,7 +50,7 @@ class Choice:
         footing: Footing,
         examiner: Examiner,
     ) -> Plan:
-        """Searches again without what changes the training, until nothing does.
+        """Searches again without what changes the training or breaks it, until nothing does.
 
         `score`: what the baseline came to. Where nothing helps, the plan is the footing's own.
         Where the time for a proof would be spent on showing that a plan trains the same, it is a
@@ -46,11 +60,13 @@ class Choice:
         # What was spent on what comes before does not count against the climb, but the first trial.
         patience = workshop.spent + (PATIENCE - 1) * baseline.seconds
         while True:
-            left = [one for one in candidates if one.lever not in self.excluded]
+            barred = {*self.excluded, *self.unfit}
+            left = [one for one in candidates if one.lever not in barred]
             found = self._climbed(left, baseline, score, patience, footing)
             if found.plan == footing.plan:
                 return found.plan
-            if (plan := self._examined(found.plan, footing, examiner)) is not None:
+            plan = self._examined(found.plan, footing, examiner)
+            if plan is not None and self._endures(plan, footing):
                 return plan
             # What was spent until here was not spent in vain, and does not count against the rest.
             patience = workshop.spent + PATIENCE * baseline.seconds
@@ -107,6 +123,31 @@ class Choice:
             }
         if not self.excluded.keys() & alone.keys():
             self.excluded[added[-1].lever] = whole.reasons[0]
+
+    def _endures(self, plan: Plan, footing: Footing) -> bool:
+        """If it does not, what is to blame is known afterwards."""
+        self._workshop.keep_back(after_the_soak(plan, footing.plan))
+        try:
+            soaked = footing.soaked(plan)
+            footing.note(soaked=soaked)
+            if soaked.reason.startswith(NOT_BORNE):
+                raise NoPlan(f"No plan is handed out: {soaked.reason}.")
+            if soaked.passed:
+                self.endured = plan
+            else:
+                self.unfit[self._to_blame(plan, footing)] = soaked.reason
+        finally:
+            self._workshop.keep_back(Later())
+        return soaked.passed
+
+    def _to_blame(self, plan: Plan, footing: Footing) -> str:
+        """The optimisation without which the others survive; the last, if there is none."""
+        added = [one.lever for one in reversed(plan.levers) if one not in footing.plan.levers]
+        for lever in added:
+            rest = without(plan, lever)
+            if rest.levers == footing.plan.levers or footing.soaked(rest).passed:
+                return lever
+        return added[0]
 
     def _shown(self, plan: Plan, footing: Footing, examiner: Examiner) -> Plan | None:
         """The best of what was examined in time. None: nothing was, or it changes the training."""

@@ -31,7 +31,7 @@ def outlook(candidates: Sequence[Candidate], seconds: float) -> Outlook:
     settings = sum(len(one.settings) for one in candidates)
     least = 1 + settings
     afterwards = TO_PROVE + TO_EXAMINE + TO_SOAK + FOR_A_PART * len(candidates)
-    afterwards += TO_PROVE + TO_EXAMINE_AGAIN
+    afterwards += TO_PROVE + TO_EXAMINE_AGAIN + TO_SOAK
     most = 1 + 2 * settings + afterwards
     return Outlook((least, most), (least * seconds, most * seconds))
 
@@ -66,16 +66,21 @@ AFTER_THE_CLIMB = Later(TO_PROVE + TO_SOAK, TO_EXAMINE)
 
 
 def after_the_examination(plan: Plan, start: Plan) -> Later:
-    return Later(TO_PROVE + TO_SOAK, _examined_again(plan, start), (start, plan))
+    return Later(TO_PROVE + TO_SOAK, of=(start, plan))
 
 
-def after_the_proof(plan: Plan, start: Plan) -> Later:
-    return Later(TO_SOAK, _examined_again(plan, start), (start, plan))
+def after_the_soak(plan: Plan, start: Plan) -> Later:
+    return Later(TO_PROVE, of=(start, plan))
 
 
-def _examined_again(plan: Plan, start: Plan) -> int:
-    """Where passengers may have left. A single optimisation is none."""
-    return TO_EXAMINE_AGAIN if len(plan.levers) > len(start.levers) + 1 else 0
+def after_the_proof(plan: Plan, start: Plan, soaked: Plan | None) -> Later:
+    """Only where batches are larger than those that were soaked."""
+    return Later() if plan == soaked else Later(TO_SOAK, of=(start, plan))
+
+
+def without_passengers(plan: Plan, start: Plan) -> Later:
+    """Then it is a plan that nobody has looked at."""
+    return Later(TO_SOAK, TO_EXAMINE_AGAIN, (start, plan))
 
 
 def kept_back(budget: float, runs: int, trials: Sequence[Trial], examined: int = 0) -> float:

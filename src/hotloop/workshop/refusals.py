@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from hotloop.equivalence.judge import NOT_COMPARED
 from hotloop.plan import Plan
 from hotloop.search.climb import Climb
 from hotloop.search.interactions import stood_for
+from hotloop.search.proof import Proof
 from hotloop.study import NO_TIME, Found, Refused
 from hotloop.trial.trial import State, Trial
 
@@ -20,10 +22,14 @@ def refusals(
     excluded: Mapping[str, str],
     trials: Sequence[Trial],
     unexamined: Sequence[str] = (),
+    unfit: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Refused, ...]:
-    """`excluded`: optimisations that change the training, and how. `unexamined`: not known."""
+    """`excluded`: optimisations that change the training, and how. `unexamined`: not known.
+    `unfit`: those that break a long one, and how.
+    """
     reasons = _not_shown_to_help(found)
     reasons |= {lever: _not_the_same(why) for lever, why in excluded.items()}
+    reasons |= {lever: _short_lived(why) for lever, why in unfit.items()}
     reasons |= dict.fromkeys(unexamined, NOT_EXAMINED)
     kept = {one.lever for one in (found.plan or Plan()).levers}
     untried, spared = (found.climb.untried, found.climb.spared) if found.climb else ((), ())
@@ -45,6 +51,10 @@ def _not_the_same(why: str) -> str:
     return f"it changes the training: {why}"
 
 
+def _short_lived(why: str) -> str:
+    return f"it helped, but does not survive a long training: {why}"
+
+
 def _needless(lever: str) -> str:
     return f"it stands in for {stood_for(lever)}, which could be measured"
 
@@ -57,10 +67,17 @@ def _not_shown_to_help(found: Found) -> dict[str, str]:
         for one in climb.tried
         for lever in one.lever.split("+")
     }
-    unproven = f": {proof.comparison.reason}" if proof and not proof.comparison.faster else ""
-    reasons |= {one.lever: f"it was not proven to help{unproven}" for one in climb.plan.levers}
+    reasons |= dict.fromkeys((one.lever for one in climb.plan.levers), _unproven(proof))
     removed = proof.removed if proof else ()
     return reasons | {one.lever: f"a passenger: {one.comparison.reason}" for one in removed}
+
+
+def _unproven(proof: Proof | None) -> str:
+    if proof is None:
+        return "it was not proven to help"
+    if proof.comparison.faster:
+        return "it was proven to help, but no plan is handed out"
+    return f"it was not proven to help: {proof.comparison.reason}"
 
 
 def _cost(lever: str, found: Found, trials: Sequence[Trial]) -> float:

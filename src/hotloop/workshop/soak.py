@@ -6,6 +6,7 @@ and leaves its own; and the plain job again, which goes on from that.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ BATCHES = 8
 """More than the steps it takes to find the models, so that a pass has some to spare."""
 PASSES = 2
 PURPOSE = "soak"
+NOT_BORNE = "the plain job does not bear a soak"
 
 SHORT = "the last, short batch"
 SECOND = "a second epoch"
@@ -38,9 +40,11 @@ def soak(plan: Plan, run: Run, folder: Path, start: Plan | None = None) -> Soake
     """`folder`: the study's own, where states lie for as long as it takes. `start`: what stands for
     the plain job where that does not run.
 
-    They stay when it is interrupted: what goes on later goes on from them.
+    They stay when it is interrupted: what goes on later goes on from them. Each plan has its own:
+    one that was soaked before takes nothing from another that was interrupted.
     """
-    states = folder / "soak-plain.pt", folder / "soak-planned.pt"
+    whose = f"{zlib.crc32(repr(plan.levers).encode()):08x}"
+    states = folder / f"soak-{whose}-plain.pt", folder / f"soak-{whose}-planned.pt"
     soaked = _soak(plan, start or Plan(), run, *map(str, states))
     for state in states:
         state.unlink(missing_ok=True)
@@ -54,7 +58,7 @@ def _soak(plan: Plan, start: Plan, run: Run, plain_state: str, planned_state: st
         order = replace(order, batches=0)
         plain = run(start, order, PURPOSE)
     if plain.state is not State.COMPLETE:
-        return Soaked(False, f"the plain job does not bear a soak: {_clause(plain.reason)}")
+        return Soaked(False, f"{NOT_BORNE}: {_clause(plain.reason)}")
     before = _seen(plain)
     load = plain_state if before.saved else ""
     planned = run(plan, replace(order, load=load, save=planned_state), PURPOSE)
