@@ -4,13 +4,15 @@
         [--pairs 5] [--steps 60] [--out FILE] -- train.py --dtype=float32 --compile=False …
 
 Pairs of fresh processes, one after the other, in alternating order: the script as given under the
-plan, and the script with the flags appended and no plan. The ratio says how many times as fast the
-plan is; the interval is the one that `hotloop optimize` proves gains by.
+plan, and the script with the flags appended and no plan. Each runs once before: a process that has
+just compiled is slower for a while. The ratio says how many times as fast the plan is; the interval
+is the one that `hotloop optimize` proves gains by.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import shlex
@@ -49,9 +51,10 @@ def main() -> None:
     chosen = plan.load(arguments.plan)
     pairs: list[Pair] = []
     with tempfile.TemporaryDirectory() as study:  # one: what is compiled once is used again
+        numbers = itertools.count(1)
 
-        def seconds(job: ScriptJob, under: Plan, number: int) -> float:
-            stop = StopRule(steps=arguments.steps)
+        def seconds(job: ScriptJob, under: Plan) -> float:
+            number, stop = next(numbers), StopRule(steps=arguments.steps)
             order = Order(number, job, under, stop, 600.0, Path(study, f"trial-{number}"))
             trial = ProcessLauncher().launch(order, ignore)
             found = figures(trial.measurement) if trial.measurement else None
@@ -59,11 +62,12 @@ def main() -> None:
                 raise SystemExit(f"the trial is {trial.state}: {trial.reason}")
             return found.step.mean
 
+        runs = [("own", own, Plan()), ("plan", given, chosen)]
+        for _, job, under in runs:
+            seconds(job, under)
         for index in range(arguments.pairs):
-            runs = [("own", own, Plan()), ("plan", given, chosen)]
-            took = {}
-            for place, (name, job, under) in enumerate(runs[:: 1 if index % 2 else -1]):
-                took[name] = seconds(job, under, 2 * index + place)
+            ordered = runs[:: 1 if index % 2 else -1]
+            took = {name: seconds(job, under) for name, job, under in ordered}
             pairs.append(Pair(baseline=took["own"], candidate=took["plan"]))
             ms = {name: round(value * 1e3, 3) for name, value in took.items()}
             print(f"{index + 1}  own flags {ms['own']} ms  plan {ms['plan']} ms", flush=True)

@@ -5,8 +5,8 @@
 
 The second way runs a job under all 32 plans of five optimisations, each in fresh processes, one a
 round, and keeps what each took. It can be stopped at any time: the same command goes on with what
-is missing, and one with more `--rounds` adds to what there is. It takes a few to tell plans apart that
-differ by 3%. The fastest process counts: whatever else a machine does only ever takes time.
+is missing, and one with more `--rounds` adds to what there is. It takes a few to tell plans apart
+that differ by 3%. The fastest process counts: what else a machine does only ever takes time.
 The first way replays the search on such tables and compares its choice with the best of all plans.
 It exits with 1 when a choice is more than 3% slower, or took more than a third of the trials.
 """

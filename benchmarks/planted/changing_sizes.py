@@ -1,17 +1,19 @@
 # mypy: ignore-errors
-"""Train on pairs of texts, now one and now the other the longer, while memory is nearly full.
+"""Train on pairs of texts, now one and now the other the longer, with a setting from a forum.
 
-Planted: every step needs blocks of other sizes, few fit into those that are kept, and the allocator
-gives all of them back to the driver and asks again. `--fixed` lets it keep memory in segments that
-grow.
+Planted: large blocks of memory may not be split, so none that is kept fits the next step's sizes,
+and the allocator gives them back to the driver and asks again. `--fixed` lets it keep memory in
+segments that grow.
 """
 
 import argparse
 import os
 import sys
 
-if "--fixed" in sys.argv:  # read when the GPU is first used
+# Both are read when the GPU is first used.
+if "--fixed" in sys.argv:
     os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
+os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64")  # planted
 
 import torch
 from torch import nn
@@ -30,7 +32,7 @@ def tower():
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=20_000)
-    parser.add_argument("--memory", type=float, default=5.9, help="GiB that the job may use")
+    parser.add_argument("--memory", type=float, default=12.0, help="GiB that the job may use")
     parser.add_argument("--fixed", action="store_true")
     args = parser.parse_args()
     if not torch.cuda.is_available():
@@ -47,7 +49,7 @@ def main():
         loss = 0
         for rows, part in zip((length, ROWS - length), model, strict=True):
             x = torch.randn(rows, WIDTH, device="cuda")
-            loss = loss + (part(x) - x).square().mean()  # planted
+            loss = loss + (part(x) - x).square().mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
