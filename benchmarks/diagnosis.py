@@ -14,7 +14,6 @@ diagnosed again where there is none.
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import subprocess
 import sys
@@ -24,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import traceml_verdict
+from keeping import ROOT, keep
 from planted.suite import FOLDER, SUITE, Planted
 from quiet import undisturbed
 from true_gain import Gain, true_gain
 
-ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 CLOSE = 0.25
 """A prediction counts as right within this share of the true gain."""
@@ -117,22 +116,12 @@ def diagnosed(planted: Planted, kept_in: Path | None) -> tuple[dict[str, Any], s
         )
         for study in Path(folder).glob(".hotloop/*/study.json"):
             if kept_in is not None:
-                keep(study, kept_in / f"planted-{planted.name}.json.gz", folder)
+                names = {str(FOLDER): "/jobs", folder: "/project"}
+                keep(study, kept_in / f"planted-{planted.name}.json.gz", names)
     if done.returncode:
         return {}, done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "it failed"
     found = json.loads(done.stdout).get("diagnosis")
     return (found, "") if found else ({}, "this hotloop has no diagnosis")
-
-
-def keep(study: Path, record: Path, folder: str) -> None:
-    """The study without a word of where it was run: its scripts lie in `/jobs`."""
-    text = study.read_text(encoding="utf-8")
-    known = {folder: "/project", sys.prefix: "/venv", sys.base_prefix: "/usr", str(ROOT): ""}
-    known = {str(FOLDER): "/jobs"} | known | {str(Path(sys.executable).parent): "/venv/bin"}
-    for path, name in known.items():
-        text = text.replace(path, name)
-    record.parent.mkdir(parents=True, exist_ok=True)
-    record.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 def findings(diagnosis: dict[str, Any], remarks: bool) -> list[dict[str, Any]]:
