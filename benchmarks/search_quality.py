@@ -76,7 +76,8 @@ def replay(table: Table) -> bool:
     if len(table["plans"]) < number:
         raise SystemExit(f"{table['job']}: {len(table['plans'])} of {number} plans are recorded")
     bench = Recorded(table)
-    chosen = climb(table["baseline"], offered, bench, patience=float("inf")).plan
+    as_it_is = bench.of(Plan()).value or table["baseline"]
+    chosen = climb(as_it_is, offered, bench, patience=float("inf")).plan
     best = min(
         (plan for plan in table["plans"] if plan["seconds"] is not None),
         key=lambda plan: float(plan["seconds"]),
@@ -103,7 +104,8 @@ class Recording:
         self._job = job
         self._stop = StopRule(steps=steps)
         self._folder = out.with_suffix(".trials")  # one for all: compiled code is kept in it
-        self.table: Table = {"job": job.name, "digest": job.digest(), "plans": []}
+        named = " ".join((job.name, *job.args))
+        self.table: Table = {"job": named, "digest": job.digest(), "plans": []}
         if out.exists():
             self.table = json.loads(out.read_text(encoding="utf-8"))
 
