@@ -13,8 +13,8 @@ from keeping import keep
 
 STUDY = {
     "machine": {"system": "Linux 6.1.0-of-somebody", "cores": 2},
-    "job": {"python": sys.executable, "cwd": "/home/somebody/work"},
-    "trials": [{"stack": [{"file": "/home/somebody/work/train.py", "source": "x = y"}]}],
+    "job": {"python": sys.executable, "cwd": "/data/somebody/jobs"},
+    "trials": [{"stack": [{"file": "/data/somebody/jobs/train.py", "source": "x = y"}]}],
     "diagnosis": {"places": [{"source": "loss.item()", "line": 3}]},
 }
 
@@ -22,7 +22,7 @@ STUDY = {
 def kept(folder: Path, is_ours: bool) -> Any:
     study, record = folder / "study.json", folder / "kept" / "study.json.gz"
     study.write_text(json.dumps(STUDY), encoding="utf-8")
-    keep(study, record, {"/home/somebody/work": "/project"}, is_ours)
+    keep(study, record, {"/data/somebody/jobs": "/project"}, is_ours)
     return json.loads(gzip.decompress(record.read_bytes()))
 
 
