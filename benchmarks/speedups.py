@@ -67,7 +67,9 @@ def _characters(folder: Path) -> None:
     words = ["".join(draw.choices(letters, k=draw.randint(2, 9))) for _ in range(3000)]
     ends = ["", "", "", ".", "\n"]
     text = " ".join(draw.choice(words) + draw.choice(ends) for _ in range(180_000))
-    (folder / "projects" / "chargpt" / "input.txt").write_text(text, encoding="utf-8")
+    prompt = "O God, O God!\n"  # which the script goes on from, now and then
+    place = folder / "projects" / "chargpt" / "input.txt"
+    place.write_text(prompt + text, encoding="utf-8")
 
 
 def _digits(folder: Path) -> None:

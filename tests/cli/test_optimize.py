@@ -299,6 +299,17 @@ class TestResume:
 
 
 class TestStopping:
+    def test_during_the_first_run_leaves_nothing_to_go_on_with(
+        self, project: Path, ending: Any, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def stop() -> None:
+            (search.asked["folder"] / "study.json").unlink()  # it is written after each run
+            signal.raise_signal(signal.SIGINT)
+
+        search = ending(won(), stop)
+        assert run(*python("train.py")) == 130
+        assert capsys.readouterr().err.endswith("there is nothing to keep.\n")
+
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_a_signal_ends_it_with_the_command_that_resumes(
         self,

@@ -156,6 +156,8 @@ def _search(
 
         record = common.until_stopped(received, lambda: common.reported(folder, search))
     if record is None:
+        if not (folder / "study.json").exists():  # it is written after each run
+            return common.interrupted(received, " No run was finished: there is nothing to keep.")
         again = resume.command(arguments, job, folder)
         left = f" What was found so far is in {common.short(folder)}. To go on: {again}"
         return common.interrupted(received, left)
