@@ -109,7 +109,7 @@ class FusedOptimizer(Lever):
             return "has parameters that are not real numbers"
         if any(p.grad is not None and p.grad.is_sparse for p in parameters):
             return "has sparse gradients"
-        if any(map(self._has_gaps, parameters)):
+        if any(map(_has_gaps, parameters)):
             return "has parameters with gaps between their numbers in memory"
         for device in sorted({p.device.type for p in parameters}):
             if not self._has_kernel(kernel, device):
@@ -117,10 +117,6 @@ class FusedOptimizer(Lever):
         if kind.__name__ == "SGD" and any(_needs_first_step(group) for group in groups):
             return "has dampening, or momentum for parameters that are frozen"
         return ""
-
-    def _has_gaps(self, p: Any) -> bool:
-        """Parts of a larger tensor: gradients have none, and the kernels take both alike."""
-        return bool(self._torch.empty_like(p, device="meta").stride() != p.stride())
 
     def _has_kernel(self, kernel: str, device: str) -> bool:
         has = self._torch._C._dispatch_has_kernel_for_dispatch_key
@@ -159,6 +155,16 @@ class FusedOptimizer(Lever):
             return launch(*args, **kwargs)
 
         setattr(self._torch, kernel, counted)
+
+
+def _has_gaps(p: Any) -> bool:
+    """Parts of a larger tensor: gradients have none, and the kernels take both alike."""
+    dense = 1
+    for stride, size in sorted(zip(p.stride(), p.shape, strict=True)):
+        if size > 1 and stride != dense:
+            return True
+        dense *= size
+    return False
 
 
 def _is_chosen(group: dict[str, Any]) -> bool:
