@@ -37,8 +37,9 @@ JOBS = ROOT / "benchmarks" / "jobs"
 class Script:
     name: str
     command: str
-    bar: float
-    """How many times as fast, at the least; of `card` how many times as slow, at the most."""
+    bar: float | None
+    """How many times as fast, at the least; of `card` how many times as slow, at the most. None: it
+    is held to something that a search does not show."""
     repository: str = ""
     """In the corpus. Empty: it lies under `jobs/`."""
     folder: str = "."
@@ -101,10 +102,11 @@ SCRIPTS = (
     Script("gpt2", "gpt2.py", 9.0),
     Script("unet", "unet3d.py", 3.5),
     Script("card", "small_card.py", 1.3, options="--objective memory"),
-    # The bar is its author's own best flags: see own_flags.py.
-    Script("nanogpt", NANOGPT, 1.0, "nanoGPT", prepare=_tokens),
+    # To be held to its author's own best flags: see own_flags.py.
+    Script("nanogpt", NANOGPT, None, "nanoGPT", prepare=_tokens),
     Script("chargpt", "chargpt.py", 3.5, "minGPT", "projects/chargpt", _characters),
-    Script("mnist", "main.py", 3.0, "examples", "mnist", _digits),
+    # To be held to 3× over all of its 14 epochs, with everything that comes once.
+    Script("mnist", "main.py", None, "examples", "mnist", _digits),
 )
 
 
@@ -142,11 +144,13 @@ def _held(script: Script, arguments: argparse.Namespace) -> bool:
         print(f"{script.name}: there is no study", flush=True)
         return False
     study = studies.read(found[-1])
-    record = arguments.results / f"optimize-{script.name}.study.json.gz"
-    keep(found[-1], record, {str(folder): "/project"}, is_ours=not script.repository)
     said, reached = _reached(script, study)
-    print(f"{script.name}: {said}: {'held' if reached else 'NOT HELD'}", flush=True)
-    return reached
+    if study.found is not None and study.found.verdict:  # what was kept before stays until then
+        record = arguments.results / f"optimize-{script.name}.study.json.gz"
+        keep(found[-1], record, {str(folder): "/project"}, is_ours=not script.repository)
+    judged = {None: "no bar", True: "held", False: "NOT HELD"}[reached]
+    print(f"{script.name}: {said}: {judged}", flush=True)
+    return reached is not False
 
 
 def _lay_out(script: Script, folder: Path, corpus: Path) -> None:
@@ -177,7 +181,8 @@ def _search(script: Script, root: Path, arguments: argparse.Namespace) -> None:
         search.wait()
 
 
-def _reached(script: Script, study: Study) -> tuple[str, bool]:
+def _reached(script: Script, study: Study) -> tuple[str, bool | None]:
+    """What came of it, and whether that is enough. None: there is no bar."""
     found = study.found
     if found is None or not found.verdict:
         return "not finished", False
@@ -185,12 +190,13 @@ def _reached(script: Script, study: Study) -> tuple[str, bool]:
         return found.verdict, False
     if script.rescues:
         cost = found.rescue.cost if found.rescue else None
-        asked = f"asked at most {script.bar:g}× as slow"
-        return f"{found.verdict} {asked}", cost is not None and cost <= script.bar
+        return found.verdict, cost is not None and script.bar is not None and cost <= script.bar
     assert found.proof is not None
     gain = found.proof.comparison
-    said = f"{gain.ratio:.2f}× [{gain.low:.2f}, {gain.high:.2f}], asked {script.bar:g}×"
-    return said, gain.ratio >= script.bar
+    said = f"{gain.ratio:.2f}× [{gain.low:.2f}, {gain.high:.2f}]"
+    if script.bar is None:
+        return said, None
+    return f"{said}, asked {script.bar:g}×", gain.ratio >= script.bar
 
 
 if __name__ == "__main__":

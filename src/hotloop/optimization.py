@@ -29,7 +29,7 @@ from hotloop.workshop.footing import Footing, NoPlan
 from hotloop.workshop.measured import measured
 from hotloop.workshop.outlook import Later, after_the_proof, outlook, without_passengers
 from hotloop.workshop.promising import promising
-from hotloop.workshop.refusals import refusals
+from hotloop.workshop.refusals import SHORT_LIVED, refusals
 from hotloop.workshop.rescuing import Rescued
 from hotloop.workshop.resizing import BATCH, resize
 from hotloop.workshop.watching import Audience
@@ -262,10 +262,8 @@ class _Optimization:
         left = len(climbed.untried) if climbed and self._workshop.budget else 0
         them = "it" if left == 1 else "them"
         more = f" For {left} more the time was too short: a larger --budget tries {them}."
-        short_lived = "".join(
-            f" {lever} helped, but does not survive a long training: {why}."
-            for lever, why in self._choice.unfit.items()
-        )
+        unfit = self._choice.unfit.items()
+        short_lived = "".join(f" {lever} {SHORT_LIVED}: {why}." for lever, why in unfit)
         nothing = f"Nothing was found that makes this job {goal}: {count} tried."
         return f"{nothing}{short_lived}{more if left else ''}"
 

@@ -150,25 +150,6 @@ def test_the_optimizers_state_follows_when_it_comes_from_a_checkpoint(torch: Any
         step()
 
 
-def test_a_wrapper_that_is_hardly_an_optimizer_trains_on(torch: Any) -> None:
-    from tests.levers.jobs import under
-
-    class Wrapper(torch.optim.Optimizer):  # type: ignore[misc]
-        def __init__(self, inner: Any) -> None:
-            self.inner, self.param_groups, self.state = inner, inner.param_groups, inner.state
-
-        def step(self, closure: Any = None) -> None:
-            self.inner.step()
-
-    lever, model = ChannelsLast(), flat(torch)
-    optimizer = Wrapper(torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9))
-    with under(lever):
-        for _ in range(3):
-            model(torch.randn(2, 3, 8, 8)).square().mean().backward()
-            optimizer.step()
-    assert lever.receipt().applied
-
-
 def test_gradients_kept_between_steps_follow(torch: Any) -> None:
     from tests.levers.jobs import under
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -140,8 +139,7 @@ class ChannelsLast(Lever):
         }
         _reorder(optimizer, orders)
         if orders:  # a checkpoint brings what the optimizer keeps in the order it was saved in
-            with suppress(AttributeError):  # wrappers that never call Optimizer.__init__
-                optimizer.register_load_state_dict_post_hook(partial(_reorder, orders=orders))
+            optimizer.register_load_state_dict_post_hook(partial(_reorder, orders=orders))
 
 
 def _reorder(optimizer: Any, orders: dict[Any, Any]) -> None:

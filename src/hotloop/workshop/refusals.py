@@ -14,6 +14,7 @@ from hotloop.study import NO_TIME, Found, Refused
 from hotloop.trial.trial import State, Trial
 
 NOT_EXAMINED = "it helped, but there was no time left to show that the training stays the same"
+SHORT_LIVED = "helped, but does not survive a long training"
 FAILED = (State.CRASHED, State.OUT_OF_MEMORY, State.TIMED_OUT)
 
 
@@ -29,7 +30,7 @@ def refusals(
     """
     reasons = _not_shown_to_help(found)
     reasons |= {lever: _not_the_same(why) for lever, why in excluded.items()}
-    reasons |= {lever: _short_lived(why) for lever, why in unfit.items()}
+    reasons |= {lever: f"it {SHORT_LIVED}: {why}" for lever, why in unfit.items()}
     reasons |= dict.fromkeys(unexamined, NOT_EXAMINED)
     kept = {one.lever for one in (found.plan or Plan()).levers}
     untried, spared = (found.climb.untried, found.climb.spared) if found.climb else ((), ())
@@ -49,10 +50,6 @@ def _not_the_same(why: str) -> str:
     if why.startswith(NOT_COMPARED):
         return f"it was not shown to train the same: {why}"
     return f"it changes the training: {why}"
-
-
-def _short_lived(why: str) -> str:
-    return f"it helped, but does not survive a long training: {why}"
 
 
 def _needless(lever: str) -> str:
