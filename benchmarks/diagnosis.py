@@ -1,14 +1,14 @@
 """Is the diagnosis right? Planted jobs, each limited by one known thing, are diagnosed.
 
     python benchmarks/diagnosis.py [--only NAME …] [--pairs 3] [--no-gains] [--no-traceml]
-        [--where gpu] [--record FOLDER]
+        [--where gpu] [--record FOLDER | --recorded FOLDER]
 
 For each job that this machine can run: what `hotloop profile` finds first, against what was planted
 (rule, cause and line); the gain that the finding predicts, against the gain that removing the
 planted thing really gives, in interleaved pairs of processes; and what TraceML says of it.
 
 `--record` keeps each study, without the paths of this machine: what a GPU showed can then be
-diagnosed again where there is none.
+diagnosed again where there is none, which `--recorded` does. The true gains are measured anyway.
 """
 
 from __future__ import annotations
@@ -23,10 +23,13 @@ from pathlib import Path
 from typing import Any
 
 import traceml_verdict
-from keeping import ROOT, keep
+from keeping import ROOT, diagnosed_again, keep
 from planted.suite import FOLDER, SUITE, Planted
 from quiet import undisturbed
 from true_gain import Gain, true_gain
+
+from hotloop import codec
+from hotloop.report.diagnosis_rows import plain
 
 RESULTS = ROOT / "benchmarks" / "results"
 CLOSE = 0.25
@@ -75,6 +78,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", metavar="NAME")
     parser.add_argument("--where", choices=["cpu", "gpu"], help="only what needs at least this")
     parser.add_argument("--record", type=Path, metavar="FOLDER", help="keep the studies there")
+    parser.add_argument(
+        "--recorded", type=Path, metavar="FOLDER", help="diagnose the studies there"
+    )
     parser.add_argument("--pairs", type=int, default=3, help="of processes, for the true gain")
     parser.add_argument("--steps", type=int, default=60, help="measured in each of them")
     parser.add_argument("--no-gains", action="store_true", help="leave out the true gains")
@@ -85,7 +91,11 @@ def _arguments() -> argparse.Namespace:
 
 
 def row(planted: Planted, arguments: argparse.Namespace) -> Row:
-    (diagnosis, problem), _ = undisturbed(lambda: diagnosed(planted, arguments.record))
+    if arguments.recorded is not None:
+        kept = diagnosed_again(arguments.recorded / f"{planted.name}.json.gz")
+        diagnosis, problem = json.loads(codec.encode(plain(kept))), ""
+    else:
+        (diagnosis, problem), _ = undisturbed(lambda: diagnosed(planted, arguments.record))
     first = next(iter(findings(diagnosis, remarks=not planted.wins_time)), None)
     gain = None
     if planted.rule and not arguments.no_gains:
@@ -117,7 +127,7 @@ def diagnosed(planted: Planted, kept_in: Path | None) -> tuple[dict[str, Any], s
         for study in Path(folder).glob(".hotloop/*/study.json"):
             if kept_in is not None:
                 names = {str(FOLDER): "/jobs", folder: "/project"}
-                keep(study, kept_in / f"planted-{planted.name}.json.gz", names)
+                keep(study, kept_in / f"{planted.name}.json.gz", names)
     if done.returncode:
         return {}, done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "it failed"
     found = json.loads(done.stdout).get("diagnosis")

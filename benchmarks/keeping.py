@@ -1,4 +1,4 @@
-"""A study as it may be kept: without a word of where it was run, or of other people's source."""
+"""A study as it may be kept, without a word of where it was run or of other people's source."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from hotloop import codec
+from hotloop.diagnose.case import case_of
+from hotloop.diagnose.diagnosis import Diagnosis, diagnose
+from hotloop.figures import figures
+from hotloop.profiling import looked_into
+from hotloop.study import Study
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -26,6 +33,18 @@ def keep(study: Path, record: Path, names: Mapping[str, str], is_ours: bool = Tr
     record.parent.mkdir(parents=True, exist_ok=True)
     packed = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     record.write_bytes(gzip.compress(packed.encode(), mtime=0))
+
+
+def diagnosed_again(record: Path) -> Diagnosis:
+    """By the rules as they are now."""
+    study = codec.decode(gzip.decompress(record.read_bytes()), Study)
+    timed = study.trials[0]
+    assert timed.measurement is not None
+    found = figures(timed.measurement)
+    assert found is not None
+    looked = looked_into(study)
+    case = case_of(timed.measurement, found, study.machine, looked, study.roof, timed.power)
+    return diagnose(case)
 
 
 def _blank_sources(value: Any) -> None:
