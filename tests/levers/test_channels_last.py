@@ -150,6 +150,24 @@ def test_the_optimizers_state_follows_when_it_comes_from_a_checkpoint(torch: Any
         step()
 
 
+def test_a_plain_job_goes_on_from_the_optimizers_state(torch: Any) -> None:
+    """Its fused kernels want state in the order of its own weights."""
+    from tests.levers.jobs import under
+
+    model = flat(torch)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    with under(ChannelsLast()):
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(torch.randn(2, 3, 8, 8)).square().mean().backward()
+            optimizer.step()
+        saved = optimizer.state_dict()
+        kept = optimizer.state[model[0].weight]["momentum_buffer"]
+    assert not kept.is_contiguous()
+    assert saved["state"][0]["momentum_buffer"].is_contiguous()
+    assert torch.equal(saved["state"][0]["momentum_buffer"], kept)
+
+
 def test_gradients_kept_between_steps_follow(torch: Any) -> None:
     from tests.levers.jobs import under
 

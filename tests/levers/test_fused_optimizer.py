@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from hotloop.levers.channels_last import ChannelsLast
 from hotloop.levers.fused_optimizer import FusedOptimizer
 from tests import builders
 
@@ -150,15 +151,30 @@ def test_a_parameter_may_get_its_first_gradient_later(jobs: Any, torch: Any) -> 
     assert lever.receipt().applied
 
 
-def test_a_checkpoint_goes_on_in_plain_torch(jobs: Any, torch: Any) -> None:
-    parameter = torch.nn.Parameter(torch.arange(4.0))
-    optimizer = torch.optim.AdamW([parameter])
-    with jobs.under(FusedOptimizer()):
+@pytest.mark.parametrize(("kind", "options"), KINDS)
+def test_a_checkpoint_is_one_of_plain_torch(
+    jobs: Any, torch: Any, kind: str, options: dict[str, Any]
+) -> None:
+    """Whoever loads it takes its settings over: fused kernels would go on in the plain job."""
+
+    def begun() -> tuple[Any, Any]:
+        parameter = torch.nn.Parameter(torch.arange(4.0))
+        optimizer = getattr(torch.optim, kind)([parameter], lr=0.01, **options)
         step(optimizer, parameter)
-    plain = torch.optim.AdamW([parameter])
-    plain.load_state_dict(optimizer.state_dict())
-    step(plain, parameter)
-    assert plain.state[parameter]["step"].item() == 2
+        return parameter, optimizer
+
+    plain, own = begun()
+    with jobs.under(FusedOptimizer()):
+        parameter, optimizer = begun()
+        saved = copy.deepcopy(optimizer.state_dict())
+        assert optimizer.param_groups[0]["fused"]  # it is only said otherwise
+        step(optimizer, parameter)
+    assert saved["param_groups"] == own.state_dict()["param_groups"]
+    assert saved["state"].keys() == own.state_dict()["state"].keys()
+    own.load_state_dict(saved)
+    assert not own.param_groups[0]["fused"]
+    step(own, plain)
+    assert torch.allclose(plain, parameter, rtol=1e-5)
 
 
 def test_what_the_script_has_chosen_stays(jobs: Any) -> None:
@@ -280,3 +296,42 @@ def test_on_a_gpu(
     with jobs.under(lever):
         assert trained() == pytest.approx(plain, rel=1e-4)
     assert lever.receipt().applied
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("kind", "options"), KINDS[:4])
+@pytest.mark.parametrize("is_fused", [False, True], ids=["", "the script fuses"])
+def test_on_a_gpu_checkpoints_go_to_and_fro(
+    jobs: Any, torch: Any, kind: str, options: dict[str, Any], is_fused: bool
+) -> None:
+    """With channels last, too: both change what an optimizer keeps."""
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+
+    def made() -> tuple[Any, Any]:
+        torch.manual_seed(5)
+        model = torch.nn.Conv2d(4, 8, 3).cuda()
+        own = {"fused": True} if is_fused else {}
+        return model, getattr(torch.optim, kind)(model.parameters(), lr=0.01, **options, **own)
+
+    def trained(checkpoint: Any = None) -> tuple[Any, Any]:
+        model, optimizer = made()
+        for number in range(6):
+            if number == 3 and checkpoint is not None:  # once all is known, as in a soak
+                model.load_state_dict(checkpoint[0])
+                optimizer.load_state_dict(copy.deepcopy(checkpoint[1]))
+            optimizer.zero_grad()
+            model(torch.ones(2, 4, 8, 8, device="cuda")).square().mean().backward()
+            optimizer.step()
+        return copy.deepcopy((model.state_dict(), optimizer.state_dict()))
+
+    plain = trained()
+    further = trained(plain)
+    with jobs.under(*([] if is_fused else [FusedOptimizer()]), ChannelsLast()):
+        planned = trained()
+        from_plain = trained(plain)
+    from_planned = trained(planned)
+    for one, other in ((plain, planned), (further, from_plain), (further, from_planned)):
+        torch.testing.assert_close(one[0], other[0], rtol=1e-3, atol=1e-5)
+        torch.testing.assert_close(one[1]["state"], other[1]["state"], rtol=1e-3, atol=1e-5)
+        assert one[1]["param_groups"] == other[1]["param_groups"]

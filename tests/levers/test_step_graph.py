@@ -128,6 +128,10 @@ def test_a_schedule_goes_on_changing_the_rate(jobs: Any, owned: Any, graph: Fake
     plain = trained(jobs, Scheduled)
     rates = [float(one.optimizer.param_groups[0]["lr"]) for one in (found, plain)]
     assert rates[0] == pytest.approx(rates[1])
+    found.optimizer.param_groups[0]["capturable"] = True  # as it is on a GPU
+    (saved,), (own,) = (one.optimizer.state_dict()["param_groups"] for one in (found, plain))
+    assert type(saved.pop("lr")) is type(own.pop("lr")) is float  # whatever the device holds
+    assert saved == own
     for one, other in zip(owned.weights(found), owned.weights(plain), strict=True):
         jobs.torch.testing.assert_close(one, other)
 
@@ -341,3 +345,29 @@ def test_on_a_gpu_a_step_that_waits_is_named(jobs: Any, owned: Any) -> None:
 
     receipt = receipt_of(jobs, Waits, StepGraph(), device="cuda")
     assert "the step waits for the GPU, at" in receipt.reason
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_it_goes_on_from_a_checkpoint_and_leaves_one(jobs: Any, owned: Any) -> None:
+    torch = jobs.torch
+    if not torch.cuda.is_available():
+        pytest.skip("there is no GPU")
+    checkpoints: list[Any] = []
+
+    class Job(owned.Plain):  # type: ignore[misc]
+        epochs = 6
+
+        def optimizer(self, parameters: Any) -> Any:
+            optimizer = torch.optim.AdamW(parameters, lr=0.01)
+            if checkpoints:
+                optimizer.load_state_dict(checkpoints[0])
+            return optimizer
+
+    checkpoints.append(trained(jobs, Job, device="cuda").optimizer.state_dict())
+    plain = trained(jobs, Job, device="cuda")
+    lever = StepGraph()
+    planned = trained(jobs, Job, lever, device="cuda")
+    assert lever.receipt().applied, lever.receipt()
+    saved, own = (one.optimizer.state_dict() for one in (planned, plain))
+    assert saved["param_groups"] == own["param_groups"]
+    torch.testing.assert_close(saved["state"], own["state"], rtol=1e-2, atol=1e-3)

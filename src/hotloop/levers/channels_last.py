@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
 from hotloop.levers.norms import keep_order
+from hotloop.levers.saved_optimizer import is_alike, save_contiguous
 
 if TYPE_CHECKING:
     from hotloop.levers.graphs import Captured
@@ -140,12 +141,13 @@ class ChannelsLast(Lever):
         _reorder(optimizer, orders)
         if orders:  # a checkpoint brings what the optimizer keeps in the order it was saved in
             optimizer.register_load_state_dict_post_hook(partial(_reorder, orders=orders))
+            save_contiguous(optimizer, orders)
 
 
 def _reorder(optimizer: Any, orders: dict[Any, Any]) -> None:
     for weight, order in orders.items():
         for value in optimizer.state.get(weight, {}).values():
-            if getattr(value, "shape", None) == weight.shape:
+            if is_alike(value, weight):
                 value.data = value.data.contiguous(memory_format=order)
 
 

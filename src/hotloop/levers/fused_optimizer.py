@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.saved_optimizer import is_alike, save_as_plain
 
 if TYPE_CHECKING:
     from hotloop.seams import Seams
@@ -125,6 +126,8 @@ class FusedOptimizer(Lever):
     def _fuse(self, optimizer: Any) -> None:
         """What the constructors do with fused=True, and what they would have had in their state."""
         name = type(optimizer).__name__
+        if optimizer not in self._fused:
+            save_as_plain(self._torch, optimizer, {"fused": optimizer.defaults.get("fused")})
         optimizer.defaults["fused"] = True
         optimizer._step_supports_amp_scaling = True  # a gradient scaler leaves unscaling to it
         for group in optimizer.param_groups:
@@ -140,7 +143,7 @@ class FusedOptimizer(Lever):
         if self._torch.is_tensor(state.get("step")):
             state["step"] = state["step"].to(device=p.device, dtype=self._torch.float32)
         for name, value in state.items():  # from a checkpoint, in the order that it was saved in
-            if getattr(value, "shape", None) == p.shape and value.stride() != p.stride():
+            if is_alike(value, p) and value.stride() != p.stride():
                 state[name] = self._torch.empty_like(p, dtype=value.dtype).copy_(value)
         # Fused SGD knows a first step of all parameters only, not of one that joins in later.
         if group.get("momentum") and state.get("momentum_buffer") is None:

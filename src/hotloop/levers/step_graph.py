@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
 from hotloop.levers.graphed_step import CudaRecorder, GraphedStep, Recorder
+from hotloop.levers.saved_optimizer import save_as_plain
 
 if TYPE_CHECKING:
     from hotloop.seams import Seams
@@ -92,6 +93,8 @@ class StepGraph(Lever):
             return f"its learning rate changes, which a captured {kind} does not notice"
         if loop.scaler is not None and kind not in SCALED:
             return f"its {kind} asks the GPU at every step whether gradients are finite"
+        own = {name: groups[0].get(name) for name in ("capturable", "fused")}
+        save_as_plain(self._torch, optimizer, own, ["lr"] if loop.schedule is not None else [])
         for group in groups:
             if "capturable" in group:
                 group["capturable"] = True
@@ -99,6 +102,9 @@ class StepGraph(Lever):
                 group["fused"] = True
             if loop.schedule is not None:
                 group["lr"] = self._torch.tensor(float(group["lr"]), device=loop.device)
+        for state in optimizer.state.values():  # of a checkpoint, which counts them on the host
+            if self._torch.is_tensor(state.get("step")):
+                state["step"] = state["step"].to(loop.device)
         if loop.scaler is not None:
             optimizer.defaults["fused"] = True
             optimizer._step_supports_amp_scaling = True
