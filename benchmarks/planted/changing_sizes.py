@@ -13,7 +13,7 @@ import sys
 # Both are read when the GPU is first used.
 if "--fixed" in sys.argv:
     os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
-os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64")  # planted
+os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64")
 
 import torch
 from torch import nn
@@ -49,7 +49,7 @@ def main():
         loss = 0
         for rows, part in zip((length, ROWS - length), model, strict=True):
             x = torch.randn(rows, WIDTH, device="cuda")
-            loss = loss + (part(x) - x).square().mean()
+            loss = loss + (part(x) - x).square().mean()  # planted
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

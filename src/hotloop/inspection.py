@@ -173,6 +173,8 @@ class Allocator:
     allocated: int = 0
     peak_allocated: int = 0
     steps: int = 0
+    settings: str = ""
+    """Which it was given by the environment, as they stand there."""
 
 
 @dataclass(frozen=True)

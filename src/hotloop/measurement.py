@@ -125,6 +125,8 @@ class OptimizerSeen:
     fused: bool
     foreach: bool | None
     steps: int
+    tensors: int = 0
+    """Its parameters, each counted once."""
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import gc
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from hotloop.levers.base import Receipt
 from hotloop.levers.fused_optimizer import FusedOptimizer
+from hotloop.levers.graphed_step import CudaRecorder
 from hotloop.levers.microbatch import Microbatch
 from hotloop.levers.step_graph import StepGraph
 from hotloop.measurement import LoopSeen, Software
@@ -273,6 +278,17 @@ def test_where_it_could_help(jobs: Any) -> None:
     assert "at least 1" in StepGraph(warm_up=0).problem()
 
 
+def test_nothing_is_given_up_in_a_capture() -> None:
+    """A graph that is no longer needed would be, whenever Python collects its garbage."""
+    collecting: list[bool] = []
+    cuda = SimpleNamespace(
+        CUDAGraph=lambda: SimpleNamespace(replay=None), graph=lambda graph: contextlib.nullcontext()
+    )
+    CudaRecorder(SimpleNamespace(cuda=cuda)).record(lambda: collecting.append(gc.isenabled()))
+    assert collecting == [False]
+    assert gc.isenabled()
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize(
     ("kind", "schedules", "precision"),
@@ -360,7 +376,7 @@ def test_on_a_gpu_it_goes_on_from_a_checkpoint_and_leaves_one(jobs: Any, owned: 
         def optimizer(self, parameters: Any) -> Any:
             optimizer = torch.optim.AdamW(parameters, lr=0.01)
             if checkpoints:
-                optimizer.load_state_dict(checkpoints[0])
+                optimizer.load_state_dict(copy.deepcopy(checkpoints[0]))
             return optimizer
 
     checkpoints.append(trained(jobs, Job, device="cuda").optimizer.state_dict())

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from hotloop.diagnose.base import Case
 from hotloop.diagnose.peaks import operators
 from hotloop.diagnose.sightings import Sighting, sightings
-from hotloop.inspection import Frame, Synchronisation
+from hotloop.inspection import Frame
 
 Place = tuple[str, int]
 TRAINING = ("backward", "step")
@@ -32,21 +32,15 @@ def asking_call(case: Case, stack: Sequence[Frame]) -> Place | None:
     return found
 
 
-def seconds_under(case: Case, call: Place, waits: Sequence[Synchronisation]) -> float:
-    """Of a step's time on the CPU, what this call takes beyond waiting for the GPU."""
-    inspection, seen = case.inspection, sightings(case)
-    times = inspection.samples.time_ns if inspection else []
+def seconds_under(case: Case, call: Place) -> float:
+    """Of a step's time on the CPU, what this call takes, its waiting included.
+
+    Meanwhile the CPU could have queued what comes next.
+    """
+    seen = sightings(case)
     whole = sum(sighting.seconds for sighting in seen)
-    if not whole or not times:
-        return 0.0
-    waited = 0.0
-    for wait in waits:
-        for began, seconds in zip(wait.time_ns, wait.seconds, strict=True):
-            if not seconds:
-                return 0.0  # how long it waited is not known, nor then the rest
-            waited += seconds if times[0] <= began <= times[-1] else 0.0
     spent = sum(sighting.seconds for sighting in _under(seen, call))
-    return max(spent - waited, 0.0) / whole * case.figures.step.mean
+    return spent / whole * case.figures.step.mean if whole else 0.0
 
 
 def _trained(case: Case) -> set[Place]:

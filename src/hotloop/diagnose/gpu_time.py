@@ -31,11 +31,16 @@ class Idle(StrEnum):
     SYNC = "synchronisation"
     """The CPU had waited for the GPU, which was then empty, and had to be filled again."""
     LAUNCH = "launch"
-    """The CPU was queueing work, more slowly than the GPU did it."""
+    """The CPU was queueing the passes of the model, more slowly than the GPU did them."""
+    UPDATE = "update"
+    """The same of the optimizer's update."""
 
 
-QUEUEING = (Idle.LAUNCH, Idle.SYNC)
+QUEUEING = (Idle.LAUNCH, Idle.UPDATE, Idle.SYNC)
 """While the CPU queues work, which looking makes longer, in equal parts."""
+
+
+_WHY = {Phase.DATA: Idle.DATA, Phase.COPY: Idle.COPY, Phase.OPTIMIZER: Idle.UPDATE}
 
 
 @dataclass(frozen=True)
@@ -58,8 +63,9 @@ class GpuTime:
     def idle_share(self) -> float:
         return sum(self.idle.values()) / self.seconds if self.seconds else 0.0
 
-    def share(self, why: Idle) -> float:
-        return self.idle.get(why, 0.0) / self.seconds if self.seconds else 0.0
+    def share(self, *reasons: Idle) -> float:
+        idle = sum(self.idle.get(why, 0.0) for why in reasons)
+        return idle / self.seconds if self.seconds else 0.0
 
     @property
     def step_busy(self) -> float:
@@ -138,9 +144,9 @@ def _reasons(
 ) -> dict[Idle, float]:
     found: dict[Idle, float] = defaultdict(float)
     for (span, phase), by_wait in zip(idle, charged, strict=True):
-        why = {Phase.DATA: Idle.DATA, Phase.COPY: Idle.COPY}.get(phase, Idle.LAUNCH)
+        why = _WHY.get(phase, Idle.LAUNCH)
         # Without a loader, data is only a guess at what the script does between its calls.
-        is_waits = why is Idle.LAUNCH or (why is Idle.DATA and not has_loader)
+        is_waits = why in QUEUEING or (why is Idle.DATA and not has_loader)
         owed = sum(by_wait.values()) if is_waits else 0.0
         found[Idle.SYNC] += owed
         found[why] += spans.length([span]) - owed

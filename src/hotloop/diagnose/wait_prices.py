@@ -1,13 +1,13 @@
 """What each line costs that waits for the GPU.
 
 That is the time that the GPU idles afterwards (`waits.py`), and where the line works for nothing
-but its answer, that work.
+but its answer, all the time that it takes the CPU: as far as the GPU idles.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from hotloop.diagnose.asked_for import asking_call, seconds_under
@@ -43,6 +43,7 @@ def priced(case: Case, gpu: GpuTime | None) -> list[Place]:
             together[frame.file, frame.line, wait.what].append(which)
     calls: set[tuple[str, int]] = set()
     found = [_place(case, inspection, gpu, numbers, calls) for numbers in together.values()]
+    found = _kept_to(found, sum(gpu.idle.values()) / gpu.steps) if gpu else found
     return sorted(found, key=lambda place: (-(place.seconds or 0.0), -place.times))
 
 
@@ -54,6 +55,13 @@ def queueing(case: Case, gpu: GpuTime) -> float:
     asked = sum(place.seconds or 0.0 for place in priced(case, gpu))
     more = max(asked - gpu.idle.get(Idle.SYNC, 0.0) / gpu.steps, 0.0)
     return max(gpu.idle.get(Idle.LAUNCH, 0.0) / gpu.steps - more, 0.0)
+
+
+def _kept_to(found: list[Place], idle: float) -> list[Place]:
+    """No more can be won than the GPU idles: else it is what a step takes."""
+    whole = sum(place.seconds or 0.0 for place in found)
+    part = min(idle / whole, 1.0) if whole else 1.0
+    return [replace(place, seconds=(place.seconds or 0.0) * part) for place in found]
 
 
 def _place(
@@ -95,7 +103,7 @@ def _only_asked_for(case: Case, waits: list[Synchronisation], calls: set[tuple[s
     if call is None or call in calls:
         return 0.0
     calls.add(call)
-    return seconds_under(case, call, waits)
+    return seconds_under(case, call)
 
 
 def _inside(wait: Synchronisation, frame: Frame) -> str:

@@ -32,6 +32,13 @@ def test_what_idles_and_is_not_queueing() -> None:
     assert "expandable_segments" in found.remedy
 
 
+def test_a_setting_that_may_be_to_blame_is_told() -> None:
+    made = Allocator(24, 48, 5 * 2**30, 3 * 2**30, settings="max_split_size_mb:64")
+    found = allocator_thrash(look_at(case(asking), allocator=made))
+    assert found is not None
+    assert "it was told max_split_size_mb:64" in found.evidence
+
+
 def test_calls_cannot_take_any_time() -> None:
     """Something else keeps the GPU waiting there."""
     found = allocator_thrash(thrashing(retries=0, calls=24, ms=20.0))

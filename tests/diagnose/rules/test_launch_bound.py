@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hotloop.diagnose.rules.launch_bound import launch_bound
-from tests.builders import model
+from tests.builders import model, optimizer
 from tests.diagnose.gpu_making import ADD, PRODUCT, Scene, blind, case, gain, script
 
 
@@ -22,6 +22,27 @@ def test_many_short_kernels_wait_for_the_cpu() -> None:
     real = gain(small, lambda scene: small(scene, queueing=0.0005))
     assert found.share == pytest.approx(real, rel=0.1)
     assert "120 kernels a step" in found.evidence[0]
+
+
+def test_updates_are_not_the_models() -> None:
+    """A compiled model leaves the optimizer's queueing as it is."""
+
+    def updating(scene: Scene) -> None:
+        scene.train(lambda: scene.run(PRODUCT, 2)).step(
+            lambda: [scene.run(ADD, 0.005, queueing=0.02) for _ in range(200)]
+        )
+
+    assert launch_bound(case(updating)) is None
+
+
+def test_gradients_are_still_handed_over_one_by_one() -> None:
+    made = case(small)
+    plain = launch_bound(made)
+    found = launch_bound(script(made, optimizers=[optimizer(tensors=100)]))
+    assert plain is not None and found is not None
+    step = made.figures.step.mean
+    assert plain.share - found.share == pytest.approx(100 * 4e-6 / step, rel=0.01)
+    assert found.title == plain.title
 
 
 def test_looking_itself_is_not_held_against_the_job() -> None:

@@ -20,7 +20,7 @@ NORM = "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<flo
 FUSED = "triton_poi_fused_add_mul_0"
 
 
-def chains(scene: Scene, length: int = 10, name: str = ADD) -> None:
+def chains(scene: Scene, length: int = 6, name: str = ADD) -> None:
     def layer() -> None:
         for _ in range(4):
             scene.run(PRODUCT, 0.5)
@@ -36,7 +36,14 @@ def test_of_a_chain_one_kernel_is_left() -> None:
     real = gain(chains, lambda scene: chains(scene, length=1))
     assert found.share == pytest.approx(real, rel=0.05)
     assert found.levers == ("compile",)
-    assert "up to 10 long" in found.evidence[1]
+    assert "up to 6 long" in found.evidence[1]
+
+
+def test_of_a_long_chain_what_it_computes_is_left() -> None:
+    found = memory_bandwidth(case(lambda scene: chains(scene, length=20)))
+    assert found is not None
+    real = gain(lambda scene: chains(scene, length=20), lambda scene: chains(scene, length=3))
+    assert found.share == pytest.approx(real, rel=0.05)
 
 
 def test_a_norm_ends_a_chain() -> None:
@@ -59,7 +66,7 @@ def test_single_kernels_between_products_leave_nothing_to_fuse() -> None:
 
 def test_kernels_far_from_the_bandwidth_are_limited_by_something_else() -> None:
     made = case(chains)
-    busy = 20e-3
+    busy = 13.6e-3
     slow = look_at(made, operators=operators(bytes=4.22e12 * busy * 0.05))
     fast = look_at(made, operators=operators(bytes=4.22e12 * busy * 0.8))
     assert memory_bandwidth(slow) is None

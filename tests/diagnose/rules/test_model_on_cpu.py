@@ -21,7 +21,7 @@ def forgotten(**changes: object) -> Case:
     made = blind(case(job))
     software = replace(made.measurement.software, device="cpu")
     made = replace(made, measurement=replace(made.measurement, software=software))
-    made = look_at(made, operators=operators(count=200, flops={"float32": 51e12 * 0.25 * 1e-3}))
+    made = look_at(made, operators=operators(count=60, flops={"float32": 51e12 * 0.25 * 1e-3}))
     return replace(script(made, models=[model(devices=["cpu"])]), **changes)  # type: ignore[arg-type]
 
 
@@ -36,7 +36,7 @@ def test_however_little_is_computed_it_has_to_be_queued() -> None:
     made = look_at(forgotten(), operators=operators(count=2_500, flops={"float32": 1.0}))
     found = model_on_cpu(made)
     assert found is not None
-    assert found.share == pytest.approx(0.9 - 0.1, abs=0.002)
+    assert found.share == pytest.approx(0.9 - 0.3, abs=0.002)
     assert H200.launch_seconds == 4e-6
 
 

@@ -38,6 +38,19 @@ def test_a_line_and_what_undoes_it(torch: Any, probe: OperatorProbe) -> None:
     assert found.count == sum(found.by_name.values())
 
 
+def test_what_is_only_looked_at_is_not_undone(torch: Any, probe: OperatorProbe) -> None:
+    x = torch.ones(5, requires_grad=True)
+    probe.begin()
+    y = x.exp()  # learns
+    str(y.detach().abs())  # looks
+    y.sum().backward()
+    found = probe.end(1)
+    looks = line(found, "# looks")
+    assert looks.operators >= 2
+    assert (looks.differentiated, looks.backward_operators) == (0, 0)
+    assert line(found, "# learns").backward_operators >= 1
+
+
 def test_adding_up_gradients_that_meet_is_for_whoever_handed_them_on(
     torch: Any, probe: OperatorProbe
 ) -> None:

@@ -31,7 +31,7 @@ def test_a_whole_job(torch: Any, jobs: Any, watch: Watch) -> None:
         )
     ]
     assert inventory.optimizers == [
-        OptimizerSeen("SGD", parameters=25, groups=1, fused=False, foreach=None, steps=8)
+        OptimizerSeen("SGD", parameters=25, groups=1, fused=False, foreach=None, steps=8, tensors=4)
     ]
     assert inventory.loaders == [
         LoaderSeen(
@@ -181,7 +181,9 @@ def test_optimizers_as_they_are_set(torch: Any, jobs: Any, watch: Watch) -> None
     groups = [{"params": model.body.parameters()}, {"params": model.head.parameters(), "lr": 1.0}]
     jobs.train(model, optimizer=torch.optim.AdamW(groups, foreach=True))
     assert found(watch).optimizers == [
-        OptimizerSeen("AdamW", parameters=25, groups=2, fused=False, foreach=True, steps=8)
+        OptimizerSeen(
+            "AdamW", parameters=25, groups=2, fused=False, foreach=True, steps=8, tensors=4
+        )
     ]
 
 

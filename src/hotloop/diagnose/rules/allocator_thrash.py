@@ -7,7 +7,8 @@ size it asks again, and once nothing is left it frees all it keeps, for which th
 from __future__ import annotations
 
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
-from hotloop.diagnose.gpu_time import GpuTime, Idle, gpu_time
+from hotloop.diagnose.gpu_time import QUEUEING, GpuTime, gpu_time
+from hotloop.diagnose.heavy_lines import by_bytes, heavy_lines
 from hotloop.diagnose.wording import percent, size, times
 from hotloop.inspection import Allocator
 
@@ -15,7 +16,7 @@ OFTEN = 0.5
 """Calls a step. A job in its stride needs none; now and then a rare size comes along."""
 MOST_A_CALL = 5e-3
 """Seconds for getting a segment and giving back another, the wait in between included."""
-QUEUEING = 20e-6
+A_KERNEL = 20e-6
 """Seconds of idling for each kernel that the CPU needs anyhow, to queue it."""
 
 
@@ -39,6 +40,7 @@ def allocator_thrash(case: Case) -> Finding | None:
         remedy="Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or pad batches to few sizes.",
         effort=Effort.SETTING,
         evidence=_evidence(steps, allocator, share),
+        places=heavy_lines(case, by_bytes),  # which ask for most
         levers=("allocator",),
         is_limit=share >= LEAST_SHARE,
     )
@@ -46,8 +48,8 @@ def allocator_thrash(case: Case) -> Finding | None:
 
 def _won(case: Case, gpu: GpuTime, calls: float) -> float:
     """The GPU idles meanwhile: as much as queueing does not explain, and calls can take."""
-    idle = (gpu.idle.get(Idle.LAUNCH, 0.0) + gpu.idle.get(Idle.SYNC, 0.0)) / gpu.steps
-    unexplained = max(idle - gpu.kernels / gpu.steps * QUEUEING, 0.0)
+    idle = sum(gpu.idle.get(why, 0.0) for why in QUEUEING) / gpu.steps
+    unexplained = max(idle - gpu.kernels / gpu.steps * A_KERNEL, 0.0)
     return min(unexplained, calls * MOST_A_CALL) / case.figures.step.mean
 
 
@@ -57,6 +59,7 @@ def _evidence(steps: int, allocator: Allocator, share: float) -> tuple[str, ...]
         f"{allocator.driver_calls} segments were asked of the driver in {steps} steps",
         f"{times(allocator.retries, 'time')} all it kept had to be given back first",
         f"{size(unused)} of {size(allocator.reserved)} reserved are never in use at once",
+        *([f"it was told {allocator.settings}"] if allocator.settings else []),
         *(
             [f"the GPU idles for {percent(share)} of a step, more than queueing takes"]
             * (share > 0)

@@ -23,7 +23,8 @@ def launch_bound(case: Case) -> Finding | None:
     if gpu is None:
         return None
     idle = queueing(case, gpu)
-    share = idle * gpu.steps / gpu.seconds
+    waiting = idle * gpu.steps / gpu.seconds
+    share = max(idle - _handing_over(case), 0.0) * gpu.steps / gpu.seconds
     each = idle * gpu.steps / gpu.kernels
     if share < LEAST_SHARE or each > MOST_A_KERNEL or gpu.kernels / gpu.steps < FEW_KERNELS:
         return None
@@ -32,7 +33,7 @@ def launch_bound(case: Case) -> Finding | None:
     launch = case.roof.launch_seconds if case.roof else None
     return Finding(
         rule="launch_bound",
-        title=f"The GPU waits for its next kernel for {percent(share)} of a step",
+        title=f"The GPU waits for its next kernel for {percent(waiting)} of a step",
         share=share,
         remedy=(
             'Replay the kernels as CUDA graphs: torch.compile(mode="reduce-overhead").'
@@ -49,3 +50,9 @@ def launch_bound(case: Case) -> Finding | None:
         places=heavy_lines(case, by_operators),
         levers=() if compiled else ("compile",),
     )
+
+
+def _handing_over(case: Case) -> float:
+    """Seconds a step that stay: each gradient is copied to where the optimizer finds it."""
+    tensors = sum(one.tensors for one in case.measurement.inventory.optimizers)
+    return tensors * ((case.roof.launch_seconds if case.roof else None) or 0.0)

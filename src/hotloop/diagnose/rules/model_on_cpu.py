@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
-from hotloop.diagnose.gpu_time import Idle, gpu_time
+from hotloop.diagnose.gpu_time import QUEUEING, gpu_time
 from hotloop.diagnose.heavy_lines import by_flops, heavy_lines
 from hotloop.diagnose.peaks import operators
 from hotloop.diagnose.wording import percent, times
 from hotloop.measurement import ModelSeen
 
+MOST = 0.995
+"""That can be won: a step takes some time on any device."""
 REACHED = 0.25
 """Of a GPU's peak, by models of ordinary size in plain float32 and TF32."""
 USUAL_LAUNCH = 6e-6
-"""Seconds for queueing an operator, where the roof does not say."""
+"""Seconds for launching a kernel, where the roof does not say."""
+LAUNCHES = 3
+"""What an operator takes the CPU in a training, its backward pass and Python included, compared
+with a bare launch. So it was seen of networks that are limited by that."""
 
 
 def model_on_cpu(case: Case) -> Finding | None:
@@ -36,7 +41,7 @@ def _all_of_it(case: Case, models: list[ModelSeen]) -> Finding | None:
     return Finding(
         rule="model_on_cpu",
         title=f"The model trains on the CPU, beside {times(case.gpus, 'idle GPU')}",
-        share=min(share, 0.99),
+        share=min(share, MOST),
         remedy='Move the model and every batch to the GPU: .to("cuda").',
         effort=Effort.LINES,
         evidence=(
@@ -57,13 +62,13 @@ def _on_the_gpu(case: Case) -> float | None:
     rate = roof.matrix_flops.get("tf32", 0.0) if convolves else 0.0
     arithmetic = sum(counted.flops.values()) / max(rate, roof.matrix_flops["float32"]) / REACHED
     launch = roof.launch_seconds or USUAL_LAUNCH
-    return max(arithmetic, counted.count * launch) / counted.steps
+    return max(arithmetic, counted.count * launch * LAUNCHES) / counted.steps
 
 
 def _part_of_it(case: Case, partly: list[ModelSeen]) -> Finding | None:
     """What runs on the CPU keeps the GPU waiting; how much of its idling that is, is not known."""
     gpu = gpu_time(case)
-    share = gpu.share(Idle.LAUNCH) + gpu.share(Idle.SYNC) if gpu else 0.0
+    share = gpu.share(*QUEUEING) if gpu else 0.0
     return Finding(
         rule="model_on_cpu",
         title=f"A part of {partly[0].name} is on the CPU",

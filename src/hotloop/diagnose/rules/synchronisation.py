@@ -27,7 +27,7 @@ def synchronisation(case: Case) -> Finding | None:
     if gpu is None:
         return _unpriced(places)
     step = case.figures.step.mean
-    share = min(sum(place.seconds or 0.0 for place in places) / step, gpu.idle_share)
+    share = sum(place.seconds or 0.0 for place in places) / step
     if share < LEAST_SHARE:
         return None
     dear = [place for place in places if place.seconds][:MOST_PLACES]

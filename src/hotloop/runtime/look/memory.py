@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.inspection import Allocator
+from hotloop.levers.allocator import VARIABLES
 
 
 class MemoryProbe:
@@ -42,6 +43,7 @@ class MemoryProbe:
             reserved=now.get("reserved_bytes.all.current", 0),
             allocated=now.get("allocated_bytes.all.current", 0),
             peak_allocated=now.get("allocated_bytes.all.peak", 0),
+            settings=next((os.environ[name] for name in VARIABLES if os.environ.get(name)), ""),
         )
 
     @property

@@ -185,9 +185,10 @@ class OperatorProbe:
             if name in COPIES and not inputs[-1].is_cuda:
                 line.copied += results[0].nbytes
         if self._torch.is_grad_enabled() and any(one.requires_grad for one in inputs):
-            line.differentiated += 1
-            # The node was made just before its operator came here.
-            self._line_of[self._torch._C._autograd._get_sequence_nr() - 1] = number
+            # Its node was made just before it came here; if none was, the last is another's.
+            node = self._torch._C._autograd._get_sequence_nr() - 1
+            line.differentiated += node not in self._line_of
+            self._line_of.setdefault(node, number)
         if self._phase == "forward" and not self._attending:
             self._attention.tell(name, inputs, results, ns / 1e9, number)
         return line

@@ -171,6 +171,7 @@ def _optimizer(optimizer: Any) -> OptimizerSeen:
         fused=bool(first.get("fused")),
         foreach=None if foreach is None else bool(foreach),
         steps=0,
+        tensors=sum(len(group["params"]) for group in groups),
     )
 
 
