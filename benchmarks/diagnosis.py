@@ -173,10 +173,15 @@ HEADINGS = f"{'job':21} {'expected':33} {'found':33} line predicted  true gain  
 def printed(row: Row) -> str:
     line = {None: "-", True: "yes", False: "no"}[row.line_found]
     predicted = f"{row.predicted:.2f}×" if row.predicted else "-"
-    gain = f"{row.true.ratio:.2f}× [{row.true.low:.2f}, {row.true.high:.2f}]" if row.true else "-"
+    gain = _told(row.true) if row.true else "-"
     found = row.found or (f"({row.problem})" if row.problem else "nothing")
     marks = f"{row.job:21} {row.expected or 'nothing':33} {found:33} {line:4} {predicted:>9}"
     return f"{marks}  {gain:21} {row.traceml}"
+
+
+def _told(gain: Gain) -> str:
+    low, high = gain.low, gain.high
+    return f"{gain.ratio:.2f}×" + (f" [{low:.2f}, {high:.2f}]" if low and high else "")
 
 
 def totals(rows: list[Row]) -> str:

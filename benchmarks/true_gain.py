@@ -32,9 +32,9 @@ LIMIT_SECONDS = 240.0
 class Gain:
     ratio: float
     """How many times as fast the fixed job is; the geometric mean over the pairs."""
-    low: float
-    high: float
-    """Two-sided 95% interval."""
+    low: float | None
+    high: float | None
+    """Two-sided 95% interval. None: one pair has none."""
     pairs: list[tuple[float, float]]
     """Seconds a step or sample: as it is, fixed."""
     beside: float = 0.0
@@ -59,7 +59,7 @@ def true_gain(planted: Planted, pairs: int, steps: int) -> Gain:
     logs = [math.log(plain / fixed) for plain, fixed in paces]
     if len(logs) < 2:
         ratio = math.exp(statistics.fmean(logs))
-        return Gain(ratio, 0.0, math.inf, paces, beside)
+        return Gain(ratio, None, None, paces, beside)
     mean, low, high = (math.exp(one) for one in _interval(logs))
     return Gain(mean, low, high, paces, beside)
 
