@@ -67,6 +67,11 @@ def optimize(
     return _Optimization(workshop, options, audience, roof).run(dry_run)
 
 
+OUT_OF_TIME = (
+    "The time granted was over before anything was proven. --resume with a larger --budget goes on."
+)
+
+
 class _Optimization:
     def __init__(
         self, workshop: Workshop, options: Options, audience: Audience, roof: RoofOf
@@ -91,10 +96,7 @@ class _Optimization:
         except NoPlan as reason:
             self._conclude(str(reason))
         except BudgetSpent:
-            self._conclude(
-                "The time granted was over before anything was proven. "
-                "--resume with a larger --budget goes on."
-            )
+            self._conclude(OUT_OF_TIME)
         if self._examiner is not None:
             self._examiner.close()
         return self._workshop.record

@@ -20,6 +20,7 @@ from hotloop.diagnose.diagnosis import Diagnosis
 from hotloop.diagnose.numbers import Numbers
 from hotloop.errors import FailedInTraining, FolderBusy, UsageError
 from hotloop.levers.base import Effect
+from hotloop.optimization import OUT_OF_TIME
 from hotloop.plan import Plan
 from hotloop.search.climb import Climb
 from hotloop.study import Options, Study
@@ -117,6 +118,18 @@ class TestEnd:
         assert "--budget 600s" in out and "--resume .hotloop/" in out
         assert run(*python("train.py")) == 0
         assert "no time for" not in capsys.readouterr().out
+
+    def test_a_search_that_proved_nothing_in_time_can_go_on(
+        self, project: Path, ending: Any, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        record = won()
+        assert record.found is not None
+        found = replace(record.found, plan=None, proof=None, verdict=OUT_OF_TIME)
+        ending(replace(record, found=found))
+        assert run(*python("--budget", "1m30s", "train.py")) == 0
+        out = capsys.readouterr().out
+        assert "to go on" in out
+        assert "--budget 180s" in out and "--resume .hotloop/" in out
 
     def test_a_plan_is_written_and_said(
         self, project: Path, ending: Any, capsys: pytest.CaptureFixture[str]

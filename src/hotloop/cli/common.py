@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 
 from hotloop.cli import job as job_words
@@ -161,13 +162,18 @@ def times(text: str) -> int:
     return int(text)
 
 
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
+
+
 def duration(text: str) -> float:
-    unit = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(text[-1:], 0.0)
-    number = text[:-1] if unit else text
+    """Seconds, or a number of each unit: 90s, 10m, 1h30m."""
+    parts = re.findall(r"([\d.e]+)([hms])", text)
+    told = "".join(number + unit for number, unit in parts)
     try:
-        seconds = float(number) * (unit or 1.0)
+        seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+        seconds = seconds if told == text else float(text)
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time; 90s, 10m and 1h are")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; 90s, 10m and 1h30m are")
     return seconds

@@ -71,12 +71,17 @@ def with_more_time(
     arguments: argparse.Namespace, job: ScriptJob, folder: Path, record: Study
 ) -> list[tuple[str, str]]:
     """What for, and the command; nothing where the budget did for everything."""
-    climbed = record.found.climb if record.found else None
-    if arguments.budget is None or climbed is None or not climbed.untried:
+    from hotloop.optimization import OUT_OF_TIME
+
+    found = record.found
+    unproven = found is not None and found.verdict == OUT_OF_TIME
+    untried = found is not None and found.climb is not None and found.climb.untried
+    if arguments.budget is None or not (unproven or untried):
         return []
     # What was spent is part of it: trials that have run are not run again.
     longer = argparse.Namespace(**{**vars(arguments), "budget": 2 * arguments.budget})
-    return [("to try what there was no time for", command(longer, job, folder))]
+    why = "to go on" if unproven else "to try what there was no time for"
+    return [(why, command(longer, job, folder))]
 
 
 def command(arguments: argparse.Namespace, job: ScriptJob, folder: Path) -> str:
