@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import copy
 import io
+import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -166,6 +168,38 @@ def test_a_plain_job_goes_on_from_the_optimizers_state(torch: Any) -> None:
     assert not kept.is_contiguous()
     assert saved["state"][0]["momentum_buffer"].is_contiguous()
     assert torch.equal(saved["state"][0]["momentum_buffer"], kept)
+
+
+@pytest.mark.parametrize("inner", ["_flatten", "_flatten_as_ptr", ""])
+def test_safetensors_saves_it_as_the_plain_job(
+    inner: str, torch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stand-in for the library, which refuses as it does, in each of its versions."""
+    library = ModuleType("safetensors.torch")
+
+    def take(tensors: Any) -> Any:
+        for name, value in tensors.items():
+            if not value.is_contiguous():
+                raise ValueError(f"You are trying to save a non contiguous tensor: {name}")
+        return tensors
+
+    def save_file(tensors: Any, filename: str) -> Any:
+        return getattr(library, inner)(tensors) if inner else take(tensors)
+
+    library.save_file = library.save = save_file  # type: ignore[attr-defined]
+    if inner:
+        setattr(library, inner, take)
+    monkeypatch.setitem(sys.modules, "safetensors", ModuleType("safetensors"))
+    monkeypatch.setitem(sys.modules, "safetensors.torch", library)
+    model, _ = run(torch, flat, ChannelsLast())
+    run(torch, flat, ChannelsLast())  # another lever in the same process changes nothing more
+    state = model.state_dict()
+    assert not state["0.weight"].is_contiguous()
+    # A script may have imported the function by name, before.
+    saved = (save_file if inner else library.save_file)(state, "model.safetensors")
+    assert torch.equal(saved["0.weight"], state["0.weight"])
+    with pytest.raises(ValueError, match="non contiguous"):  # the script's own fault, as before
+        library.save_file({"a": torch.ones(4, 6).t()}, "a.safetensors")
 
 
 def test_gradients_kept_between_steps_follow(torch: Any) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
 from hotloop.levers.norms import keep_order
+from hotloop.levers.safetensors import bear_channels_last
 from hotloop.levers.saved_optimizer import is_alike, save_contiguous
 
 if TYPE_CHECKING:
@@ -103,6 +104,8 @@ class ChannelsLast(Lever):
                 continue  # with one channel or one pixel both orders are the same
             if weight.grad is not None:
                 weight.grad.data = weight.grad.data.contiguous(memory_format=order)
+            if not self._converted:
+                bear_channels_last(self._torch)
             self._converted.append((weakref.ref(weight), order))
             if weight.requires_grad:
                 self._awaiting[weight] = order
