@@ -79,6 +79,30 @@ def test_a_job_without_autocast_is_trained_in_bf16(torch: Any, jobs: Any) -> Non
     assert outputs == [torch.float32] + [torch.bfloat16] * (jobs.STEPS - 1)  # the first finds it
 
 
+def test_numpy_is_given_what_it_knows(
+    torch: Any, jobs: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numpy = pytest.importorskip("numpy")
+    monkeypatch.setattr(torch.Tensor, "numpy", torch.Tensor.numpy)  # put back afterwards
+    kept: list[Any] = []
+
+    def loss_of(model: Any, x: Any, y: Any) -> Any:
+        output = model(x)
+        kept.append((output.dtype, output.detach().numpy(), numpy.asarray(output.detach())))
+        with pytest.raises(RuntimeError, match="requires grad"):
+            output.numpy()  # a mistake stays one
+        return torch.nn.functional.mse_loss(output, y)
+
+    for _ in range(2):  # the second lever finds it done
+        trained(torch, lambda: jobs.train(jobs.Net(), loss_of=loss_of), Bf16())
+    formats = {(str(dtype), one.dtype.name, other.dtype.name) for dtype, one, other in kept}
+    assert formats == {
+        ("torch.float32", "float32", "float32"),
+        ("torch.bfloat16", "float32", "float32"),
+    }
+    assert torch.tensor([1.5]).numpy().tolist() == [1.5]
+
+
 def test_losses_stay_close_and_do_change(torch: Any, jobs: Any) -> None:
     plain, lower = losses(torch, jobs, None), losses(torch, jobs, Bf16())
     assert plain != lower
@@ -317,6 +341,7 @@ def test_a_fake_gpu_without_bf16_is_named() -> None:
         cuda=cuda,
         is_grad_enabled=lambda: True,
         is_autocast_enabled=lambda device: False,
+        Tensor=SimpleNamespace(numpy=lambda tensor: None),
     )
     lever.apply(fake_torch, seams)
     for tell in seams.model.before:

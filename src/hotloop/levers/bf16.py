@@ -6,6 +6,7 @@ gradient scaling: bfloat16 has the range of float32.
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +52,7 @@ class Bf16(Lever):
 
     def apply(self, torch: Any, seams: Seams) -> None:
         self._cast.attach(torch, seams)
+        _let_numpy_read(torch)
 
     def receipt(self) -> Receipt:
         cast = self._cast
@@ -62,6 +64,21 @@ class Bf16(Lever):
             passes=cast.passes,
             own_autocast=cast.has_own,
         )
+
+
+def _let_numpy_read(torch: Any) -> None:
+    """numpy knows no bfloat16. A script that hands it a result now and then expects float32."""
+    numpy = torch.Tensor.numpy
+    if hasattr(numpy, "widens"):
+        return
+
+    @functools.wraps(numpy)
+    def widened(self: Any, *args: Any, **kwargs: Any) -> Any:
+        known = self.float() if self.dtype is torch.bfloat16 else self
+        return numpy(known, *args, **kwargs)
+
+    widened.widens = True  # type: ignore[attr-defined]
+    torch.Tensor.numpy = widened
 
 
 def cpu_flags() -> frozenset[str]:
