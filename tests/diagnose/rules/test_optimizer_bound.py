@@ -64,6 +64,13 @@ def test_one_that_has_no_fused_kernel() -> None:
     assert finding is not None and "foreach=True" in finding.remedy and not finding.levers
 
 
+def test_one_that_does_what_it_can_is_a_remark() -> None:
+    finding = optimizer_bound(job(name="RMSprop", foreach=True))
+    assert finding is not None and not finding.is_limit
+    assert "already updates many tensors at once" in finding.remedy
+    assert not any("fused one" in line for line in finding.evidence)
+
+
 def test_one_that_is_not_torchs_is_not_told_of_arguments_it_may_not_have() -> None:
     finding = optimizer_bound(job(name="Lion"))
     assert finding is not None and "foreach=True" not in finding.remedy

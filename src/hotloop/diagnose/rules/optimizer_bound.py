@@ -34,14 +34,18 @@ def optimizer_bound(case: Case) -> Finding | None:
     saved = share * (USUAL if known is None else known)
     if saved < LEAST_SHARE:
         return None
+    # Without being told, torch puts the tensors of a GPU together.
+    together = optimizer.foreach or (case.on_gpu and optimizer.foreach is None)
+    at_once = bool(together) and optimizer.name in FOREACH and optimizer.name not in KERNELS
     lines = seconds_by_line(sightings(case), lambda one: one.phase == Phase.OPTIMIZER)
     return Finding(
         rule="optimizer_bound",
         title=f"the optimizer takes {percent(share)} of a step",
         share=saved,
-        remedy=_remedy(optimizer),
-        effort=Effort.SETTING if optimizer.name in FOREACH else Effort.LINES,
-        evidence=_evidence(case, optimizer, share, known),
+        remedy=_remedy(optimizer, at_once),
+        effort=Effort.SETTING if optimizer.name in FOREACH and not at_once else Effort.LINES,
+        evidence=(*_evidence(case, optimizer, share), *([] if at_once else [_less(known)])),
+        is_limit=not at_once,
         places=distinct(line for line, _ in lines),
         # The lever leaves an implementation alone that the script has chosen.
         levers=("fused_optimizer",)
@@ -60,7 +64,12 @@ def _share(case: Case) -> float:
     return updating if seen else case.share(Phase.OPTIMIZER)
 
 
-def _remedy(optimizer: OptimizerSeen) -> str:
+def _remedy(optimizer: OptimizerSeen, at_once: bool) -> str:
+    if at_once:
+        return (
+            f"{optimizer.name} already updates many tensors at once, and has no fused kernel; "
+            "one of another optimizer, AdamW say, is another training."
+        )
     if optimizer.name in KERNELS:
         return f"Update all tensors at once: {optimizer.name}(…, fused=True)."
     if optimizer.name in FOREACH:
@@ -70,15 +79,15 @@ def _remedy(optimizer: OptimizerSeen) -> str:
     return f"Update many tensors at once: {how}."
 
 
-def _evidence(
-    case: Case, optimizer: OptimizerSeen, share: float, known: float | None
-) -> tuple[str, ...]:
+def _evidence(case: Case, optimizer: OptimizerSeen, share: float) -> tuple[str, ...]:
     kind = "one tensor after the other" if optimizer.foreach is False else "unfused"
     found = [f"{optimizer.name} takes {seconds(share * case.figures.step.mean)} a step, {kind}"]
     if operators := operators_a_step(case):
         found.append(f"it runs {operators:,.0f} operators a step")
-    if known is None:
-        found.append(f"assumed: a fused one takes {percent(USUAL)} less")
-    else:
-        found.append(f"by its operators and its traffic a fused one takes {percent(known)} less")
     return tuple(found)
+
+
+def _less(known: float | None) -> str:
+    if known is None:
+        return f"assumed: a fused one takes {percent(USUAL)} less"
+    return f"by its operators and its traffic a fused one takes {percent(known)} less"
