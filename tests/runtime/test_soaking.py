@@ -33,7 +33,7 @@ class Soaked:
         self._soaking = Soaking(torch, watch, soak, stop)
         self._soaking.attach()
         numbers = watch.inventory.numbers["optimizer"]
-        probe = ProgressProbe(str(path), self._soaking, float("inf"), numbers, self._enough)
+        probe = ProgressProbe(str(path), self._soaking, float("inf"), numbers, self._enough, 2)
         probe.attach(watch.seams)
         watch.driver.attach()
         self.steps = 0

@@ -46,6 +46,10 @@ T = TypeVar("T")
 HOST_IS_FULL = "DefaultCPUAllocator: can't allocate memory"
 DEVICE_IS_FULL = "CUDA out of memory"
 
+FEW, FEW_PLANNED = 2, 4
+"""Steps that are better than none when the time is nearly over. Under a plan the first ones may be
+spent on what is done once, such as compiling, and tell nothing of the others."""
+
 _children: list[Child] = []
 
 
@@ -148,7 +152,8 @@ class Child:
             self._deepening = Deepening(torch, watch, spec.deep)
             self._deepening.attach()
         stop = self._deepening or self._looking or self._soaking or spec.stop
-        progress = ProgressProbe(spec.progress, stop, deadline, optimizers, self._enough)
+        few = FEW_PLANNED if self._levers else FEW
+        progress = ProgressProbe(spec.progress, stop, deadline, optimizers, self._enough, few)
         progress.attach(watch.seams)
         watch.driver.attach()
         os.register_at_fork(after_in_child=watch.seams.silence)

@@ -25,12 +25,12 @@ class Optimizer:
 class Job:
     """Reaches the seams as a driver would."""
 
-    def __init__(self, path: Path, stop: StopRule, deadline: float = FAR) -> None:
+    def __init__(self, path: Path, stop: StopRule, deadline: float = FAR, few: int = 2) -> None:
         self.seams = Seams()
         self.path = path
         self.ended_at: int | None = None
         numbers = Numbers(lambda optimizer: optimizer.name)
-        self.probe = ProgressProbe(str(path), stop, deadline, numbers, self.enough)
+        self.probe = ProgressProbe(str(path), stop, deadline, numbers, self.enough, few)
         self.probe.attach(self.seams)
 
     def enough(self) -> None:
@@ -132,6 +132,19 @@ def test_by_its_deadline_two_steps_are_better_than_none(tmp_path: Path, now: lis
     assert job.ended_at is None
     job.step(optimizer)
     assert job.ended_at == 2
+
+
+def test_under_a_plan_the_first_ones_tell_nothing(tmp_path: Path, now: list[float]) -> None:
+    job = Job(tmp_path / "progress", StopRule(steps=100), deadline=150.0, few=4)
+    optimizer = Optimizer("one")
+    job.build()
+    for when in (100.0, 101.0, 152.0):  # it compiles in the second
+        now[0] = when
+        job.step(optimizer)
+    assert job.ended_at is None
+    now[0] = 153.0
+    job.step(optimizer)
+    assert job.ended_at == 4
 
 
 def test_the_parent_is_told_a_few_times_a_second(tmp_path: Path, now: list[float]) -> None:

@@ -41,11 +41,13 @@ class ProgressProbe:
         deadline: float,
         optimizers: Numbers,
         enough: Callable[[], None],
+        few: int,
     ) -> None:
-        """`deadline`: on the monotonic clock. Two steps seen by then are better than none."""
+        """`deadline`: on the monotonic clock. A `few` steps seen by then are better than none."""
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._stop = stop
         self._deadline = deadline
+        self._few = few
         self._optimizers = optimizers
         self._known = optimizers.by_id
         self._enough = enough
@@ -95,7 +97,7 @@ class ProgressProbe:
         if self._first is None:
             self._first = now
         steps = self.steps
-        over = now > self._deadline and steps >= 2
+        over = now > self._deadline and steps >= self._few
         if now - self._told >= EVERY_SECONDS:
             self._told = now
             os.pwrite(self._file, str(steps).encode().ljust(WIDTH), 0)
