@@ -166,9 +166,9 @@ def main() -> None:
         probes = Watch(torch)
         optimizers = probes.inventory.numbers["optimizer"]
         never = StopRule(steps=10**9)
-        ProgressProbe(f"{folder}/progress", never, math.inf, optimizers, lambda: None).attach(
-            probes.seams
-        )
+        told = f"{folder}/progress"
+        progress = ProgressProbe(told, never, math.inf, optimizers, lambda: None, few=2)
+        progress.attach(probes.seams)
         probes.driver.attach()
         job = Job(arguments.device, *shape)
         for _ in range(20):
