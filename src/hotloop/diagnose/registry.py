@@ -6,6 +6,7 @@ from hotloop.diagnose.base import Rule
 from hotloop.diagnose.rules.allocator_thrash import allocator_thrash
 from hotloop.diagnose.rules.at_the_roof import at_the_roof
 from hotloop.diagnose.rules.between_passes import between_passes
+from hotloop.diagnose.rules.broken_loss import broken_loss
 from hotloop.diagnose.rules.checkpointing import checkpointing
 from hotloop.diagnose.rules.empty_cache import empty_cache
 from hotloop.diagnose.rules.evaluation import evaluation
@@ -58,5 +59,6 @@ RULES: tuple[Rule, ...] = (
     evaluation_with_gradients,
     checkpointing,
     between_passes,
+    broken_loss,
     at_the_roof,
 )
