@@ -122,7 +122,7 @@ class _Optimization:
     def _run_the_job(self) -> Trial:
         trial = self._workshop.baseline()
         budget = self._workshop.budget
-        if trial.state is State.TIMED_OUT and budget is not None and trial.seconds >= budget:
+        if trial.state is State.TIMED_OUT and self._workshop.is_bound_by_budget:
             raise BudgetTooSmall(
                 f"The job could not even be measured as it is within {budget:g} seconds.",
                 "Grant more with --budget, or fewer steps with --steps.",

@@ -95,6 +95,13 @@ def test_killed(desk: Desk, name: str) -> None:
     assert (trial["signal"], trial["exit_status"]) == (name, 128 + signal.Signals[name])
 
 
+def test_one_that_dies_while_it_tells_where_it_hangs_took_too_long(desk: Desk) -> None:
+    """Python reads the stack of a running thread for that, which now and then ends the process."""
+    desk.write("import os, signal, time\ntime.sleep(3.5)\nos.kill(os.getpid(), signal.SIGSEGV)")
+    ended = desk.profile("--timeout", "5s", "train.py")
+    ended.expect(90, "stopped after its limit of 5 seconds", remedy="--timeout")
+
+
 SYNTAX = "print('one')\nfor in range(3):\n    pass\n"
 EARLY = """\
 print("loading")

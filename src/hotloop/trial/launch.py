@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -128,6 +129,7 @@ class _Run:
                 if self._is_timed:
                     self._power.look(time.monotonic(), last=True)
                 reaping.end(process, self._mark)
+        timed_out = timed_out or self._died_of_telling(ended_by_itself)
         result, unreadable = self._read_result()
         left = outcome.Leftovers(
             returncode=ended_by_itself,
@@ -139,6 +141,12 @@ class _Run:
             ours=(str(self._scratch), str(self._order.folder), str(self._caches)),
         )
         return self._conclude(left, tree, time.monotonic() - began)
+
+    def _died_of_telling(self, returncode: int | None) -> bool:
+        """Python does not stop a thread while it reads its stack, and rarely fails at that: when
+        the time was over anyhow."""
+        told = self._stack.exists() and self._stack.stat().st_size > 0
+        return returncode == -signal.SIGSEGV and told
 
     def _start(self, terminal: Terminal) -> subprocess.Popen[bytes]:
         enter = Path(__file__).with_name("enter.py")

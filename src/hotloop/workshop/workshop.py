@@ -85,6 +85,11 @@ class Workshop:
         return self._granted.budget
 
     @property
+    def is_bound_by_budget(self) -> bool:
+        """Rather than by the limit of a single run."""
+        return self.budget is not None and self.budget < self._granted.limit
+
+    @property
     def left(self) -> float:
         """Of the budget, without what is kept back."""
         if self.budget is None:
