@@ -1,4 +1,4 @@
-"""Python's search for garbage, left out where there is none and much to look through."""
+"""Python's search for garbage, left out where it would take long, or come at a bad moment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """All samples of a large study would be looked through again and again."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -67,7 +67,7 @@ def skim(path: Path) -> Study:
 
 def _whole(path: Path, data: bytes) -> Study:
     try:
-        with no_collection():
+        with no_collection():  # else all samples are looked through again and again
             record = codec.decode(data, Study)
     except ValueError as error:
         raise _unreadable(path, data, error) from None

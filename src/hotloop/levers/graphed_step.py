@@ -10,12 +10,13 @@ from before, each would be cleared and added to, two kernels for every weight of
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Protocol
+
+from hotloop.collecting import no_collection
 
 if TYPE_CHECKING:
     from hotloop.seams import Seams
@@ -68,22 +69,10 @@ class CudaRecorder:
 
     def record(self, work: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
         graph = self._torch.cuda.CUDAGraph()
-        with _without_collections(), self._torch.cuda.graph(graph):
+        gc.collect()  # giving up an older graph would spoil the capture
+        with no_collection(), self._torch.cuda.graph(graph):
             made = work()
         return graph.replay, made
-
-
-@contextlib.contextmanager
-def _without_collections() -> Iterator[None]:
-    """Giving up an older graph, or memory of another thread's, would spoil the capture."""
-    gc.collect()
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 class GraphedStep:
