@@ -67,6 +67,7 @@ def test_one_that_has_no_fused_kernel() -> None:
 def test_one_that_does_what_it_can_is_a_remark() -> None:
     finding = optimizer_bound(job(name="RMSprop", foreach=True))
     assert finding is not None and not finding.is_limit
+    assert finding.share == 0.0  # it explains nothing else away
     assert "already updates many tensors at once" in finding.remedy
     assert not any("fused one" in line for line in finding.evidence)
 

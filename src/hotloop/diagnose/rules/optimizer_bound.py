@@ -34,14 +34,12 @@ def optimizer_bound(case: Case) -> Finding | None:
     saved = share * (USUAL if known is None else known)
     if saved < LEAST_SHARE:
         return None
-    # Without being told, torch puts the tensors of a GPU together.
-    together = optimizer.foreach or (case.on_gpu and optimizer.foreach is None)
-    at_once = bool(together) and optimizer.name in FOREACH and optimizer.name not in KERNELS
+    at_once = _does_what_it_can(case, optimizer)
     lines = seconds_by_line(sightings(case), lambda one: one.phase == Phase.OPTIMIZER)
     return Finding(
         rule="optimizer_bound",
         title=f"the optimizer takes {percent(share)} of a step",
-        share=saved,
+        share=0.0 if at_once else saved,
         remedy=_remedy(optimizer, at_once),
         effort=Effort.SETTING if optimizer.name in FOREACH and not at_once else Effort.LINES,
         evidence=(*_evidence(case, optimizer, share), *([] if at_once else [_less(known)])),
@@ -62,6 +60,13 @@ def _share(case: Case) -> float:
     # What a script does between step() and zero_grad() passes for the optimizer too.
     updating = of_a_step(case, seen, lambda one: not is_saving(one), [Phase.OPTIMIZER])
     return updating if seen else case.share(Phase.OPTIMIZER)
+
+
+def _does_what_it_can(case: Case, optimizer: OptimizerSeen) -> bool:
+    """It updates many tensors at once, as torch does on a GPU without being told; no kernel of it
+    does more."""
+    together = case.on_gpu if optimizer.foreach is None else optimizer.foreach
+    return together and optimizer.name in FOREACH and optimizer.name not in KERNELS
 
 
 def _remedy(optimizer: OptimizerSeen, at_once: bool) -> str:
