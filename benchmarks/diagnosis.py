@@ -1,14 +1,15 @@
 """Is the diagnosis right? Planted jobs, each limited by one known thing, are diagnosed.
 
     python benchmarks/diagnosis.py [--only NAME …] [--pairs 3] [--no-gains] [--no-traceml]
-        [--where gpu] [--record FOLDER | --recorded FOLDER]
+        [--where gpu] [--record FOLDER | --recorded FOLDER] [--gains FILE]
 
 For each job that this machine can run: what `hotloop profile` finds first, against what was planted
 (rule, cause and line); the gain that the finding predicts, against the gain that removing the
 planted thing really gives, in interleaved pairs of processes; and what TraceML says of it.
 
 `--record` keeps each study, without the paths of this machine: what a GPU showed can then be
-diagnosed again where there is none, which `--recorded` does. The true gains are measured anyway.
+diagnosed again where there is none, which `--recorded` does. The true gains are measured anyway,
+unless `--gains` names earlier results to take them from, and TraceML's words with them.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def main() -> None:
     chosen = [
         planted
         for planted in SUITE
-        if _runs_here(planted)
+        if (arguments.recorded or _runs_here(planted))
         and planted.where == (arguments.where or planted.where)
         and planted.name in (arguments.only or [planted.name])
     ]
@@ -83,6 +84,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--pairs", type=int, default=3, help="of processes, for the true gain")
     parser.add_argument("--steps", type=int, default=60, help="measured in each of them")
+    parser.add_argument("--gains", type=Path, metavar="FILE", help="where they were measured")
     parser.add_argument("--no-gains", action="store_true", help="leave out the true gains")
     parser.add_argument("--no-traceml", action="store_true")
     device = "gpu" if _has_gpu() else "cpu"
@@ -97,9 +99,13 @@ def row(planted: Planted, arguments: argparse.Namespace) -> Row:
     else:
         (diagnosis, problem), _ = undisturbed(lambda: diagnosed(planted, arguments.record))
     first = next(iter(findings(diagnosis, remarks=not planted.wins_time)), None)
-    gain = None
-    if planted.rule and not arguments.no_gains:
+    earlier = _earlier(arguments.gains, planted)
+    gain = earlier.true if earlier else None
+    if planted.rule and not (arguments.no_gains or arguments.gains):
         gain = true_gain(planted, arguments.pairs, arguments.steps)
+    words = earlier.traceml if earlier else ""
+    if not arguments.no_traceml:
+        words = traceml_verdict.verdict(planted, 150)
     predicted = float(first["gain"]) if first else None
     found = _word(first["rule"], first.get("cause", "")) if first else ""
     return Row(
@@ -112,9 +118,19 @@ def row(planted: Planted, arguments: argparse.Namespace) -> Row:
         predicted=predicted,
         true=gain,
         within=_near(predicted, gain) if planted.wins_time else None,
-        traceml="" if arguments.no_traceml else traceml_verdict.verdict(planted, 150),
+        traceml=words,
         problem=problem,
     )
+
+
+def _earlier(results: Path | None, planted: Planted) -> Row | None:
+    if results is None:
+        return None
+    rows = [
+        codec.decode(json.dumps(one).encode(), Row)
+        for one in json.loads(results.read_bytes())["jobs"]
+    ]
+    return next((one for one in rows if one.job == planted.name), None)
 
 
 def diagnosed(planted: Planted, kept_in: Path | None) -> tuple[dict[str, Any], str]:

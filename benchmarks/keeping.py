@@ -23,6 +23,7 @@ def keep(study: Path, record: Path, names: Mapping[str, str], is_ours: bool = Tr
     """`names`: what folders are called instead. `is_ours`: whether its source lines may stay."""
     known = {sys.prefix: "/venv", sys.base_prefix: "/usr", str(ROOT): ""}
     known = {**names} | known | {str(Path(sys.executable).parent): "/venv/bin"}
+    known[str(Path.home())] = "~"  # last: some of the others may lie in it
     text = study.read_text(encoding="utf-8")
     for path, name in known.items():
         text = text.replace(path, name)

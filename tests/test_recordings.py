@@ -57,6 +57,7 @@ def test_phases_add_up_to_the_step_on_a_gpu_too(name: str) -> None:
     assert sum(phase.seconds for phase in found.phases) == pytest.approx(found.step.mean)
     spans = {phase.phase: phase.seconds for phase in found.gpu_phases}
     assert spans[Phase.BACKWARD] > spans[Phase.OPTIMIZER] > 0
+    assert sum(phase.share for phase in found.gpu_phases) == pytest.approx(1.0)
     assert sum(spans.values()) < 1.2 * found.step.mean
 
 
@@ -139,3 +140,19 @@ def test_recorded_noise_of_a_busy_machine_claims_no_gain() -> None:
         floor = self_comparison_floor([pair.baseline for pair in pairs])
         claims += compare(pairs, floor).faster
     assert claims <= 2
+
+
+def test_what_could_be_won_is_not_what_the_cpu_waits_for() -> None:
+    """A script that copies its batch the plain way waits there for all of the step before."""
+    study = recorded("gpt2-by-hand-h200")
+    measurement, looked = baseline(study), study.trials[1]
+    found = figures(measurement)
+    assert found is not None
+    assert {one.phase: one.share for one in found.phases}["copy"] > 0.8
+    assert {one.phase: one.share for one in found.gpu_phases}["copy"] < 0.01
+    candidates, _ = promising(measurement, found, 16, Options(), study.diagnosis, looked.inspection)
+    at_once = [one.lever for one in candidates if one.worth_from <= 1]
+    assert {"bf16", "compile", "fused_attention"} <= set(at_once)
+    later = {one.lever: one.worth_from for one in candidates if one.worth_from > 1}
+    assert later["compile_loss"] < 2 < later["fused_optimizer"] < 10
+    assert not {"pin_memory", "device_prefetch"} & {one.lever for one in candidates}

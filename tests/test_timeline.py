@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from itertools import accumulate
 
 import pytest
 
@@ -279,7 +280,31 @@ class TestGpu:
         step = timeline.steps(events, gpu=doubled)[-1]
         assert step.gpu_seconds == pytest.approx(0.040)
         assert step.gpu_phases == pytest.approx(
-            {Phase.FORWARD: 0.010, Phase.BACKWARD: 0.016, Phase.OPTIMIZER: 0.006}
+            {
+                Phase.DATA: 0.008,
+                Phase.FORWARD: 0.010,
+                Phase.BACKWARD: 0.016,
+                Phase.OPTIMIZER: 0.006,
+            }
+        )
+
+    def test_a_cpu_that_waits_for_it_in_a_copy_spends_its_time_on_the_passes(self) -> None:
+        log = Log()
+        for _ in range(2):
+            log.copy(90).forward(4).backward(5).optimizer(1)
+        edges = (Kind.COPY_BEGIN, Kind.COPY_END, *self.EDGES)
+        marks = [index for index, kind in enumerate(log.events.kind) if kind in edges]
+        took = [0.0, 1.0, 0.0, 30.0, 0.0, 60.0, 0.0, 9.0] * 2  # up to each mark, in milliseconds
+        gpu = GpuTimes(event=marks, ms=list(accumulate(took)))
+        step = timeline.steps(log.events, gpu=gpu)[-1]
+        assert step.phases[Phase.COPY] == pytest.approx(0.090)
+        assert step.gpu_phases == pytest.approx(
+            {
+                Phase.COPY: 0.001,
+                Phase.FORWARD: 0.030,
+                Phase.BACKWARD: 0.060,
+                Phase.OPTIMIZER: 0.009,
+            }
         )
 
     def test_a_span_belongs_to_the_innermost_call(self) -> None:

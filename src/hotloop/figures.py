@@ -57,6 +57,7 @@ class Figures:
     epoch_seconds: float | None
     phases: tuple[PhaseShare, ...]
     gpu_phases: tuple[PhaseShare, ...]
+    """On the GPU's own clock, of the steps that were timed by it."""
     pauses: Pauses
     first_loss: float | None
     last_loss: float | None
@@ -188,7 +189,7 @@ def _gpu_shares(steady: Sequence[Step]) -> tuple[PhaseShare, ...]:
     if not total:
         return ()
     shares = _shares([step.gpu_phases for step in timed], total, len(timed))
-    return tuple(share for share in shares if share.phase != Phase.REST)
+    return tuple(share for share in shares if share.seconds)
 
 
 def _pauses(steps: Sequence[Step]) -> Pauses:

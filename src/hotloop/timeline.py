@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
 
 from hotloop import evaluations, nesting
 from hotloop.measurement import Events, GpuTimes, Kind, Losses
@@ -87,7 +88,11 @@ class Step:
     losses: list[float | None] = field(default_factory=list)
     gpu_seconds: float | None = None
     gpu_phases: dict[Phase, float] = field(default_factory=dict)
-    """Spans on the GPU's clock, idle gaps inside them included. They overlap the CPU's phases."""
+    """The same phases on the GPU's clock, its idle time included: they add up to its step.
+
+    A CPU that is ahead queues a pass in no time and waits for it at the next copy, which then looks
+    as if it took the whole step. The GPU's clock does not.
+    """
 
     @property
     def evaluation(self) -> float:
@@ -237,7 +242,7 @@ def _step(
         batches=len(loaded),
         losses=[loss_at[i] for i in range(first, last + 1) if i in loss_at],
         gpu_seconds=_gpu_step(gpu_at, first, last),
-        gpu_phases=_gpu_phases(events, first, last, gpu_at),
+        gpu_phases=_gpu_phases(events, owners, first, last, gpu_at),
     )
 
 
@@ -248,24 +253,16 @@ def _gpu_step(gpu_at: dict[int, float], first: int, last: int) -> float | None:
 
 
 def _gpu_phases(
-    events: Events, first: int, last: int, gpu_at: dict[int, float]
+    events: Events, owners: list[Phase], first: int, last: int, gpu_at: dict[int, float]
 ) -> dict[Phase, float]:
-    """Sums of the spans between a begin and its own end, less the spans nested inside."""
-    if not gpu_at:
+    """By what the CPU was at between each two marks; several things share by how long they took."""
+    if first not in gpu_at or last not in gpu_at:
         return {}
+    marks = [index for index in range(first, last + 1) if index in gpu_at]
     spans: dict[Phase, float] = defaultdict(float)
-    open_at: list[int] = []
-    nested: list[float] = []
-    for index in range(first + 1, last + 1):
-        if events.kind[index] % 2 == 0:
-            open_at.append(index)
-            nested.append(0.0)
-        elif open_at:
-            begin, inside = open_at.pop(), nested.pop()
-            if begin in gpu_at and index in gpu_at:
-                span = (gpu_at[index] - gpu_at[begin]) / 1e3
-                spans[_PHASE_OF[events.kind[index] // 2]] += span - inside
-                inside = span
-            if nested:
-                nested[-1] += inside
-    return dict(spans)
+    times = events.time_ns
+    for begin, end in pairwise(marks):
+        a_nanosecond = (gpu_at[end] - gpu_at[begin]) / 1e3 / max(times[end] - times[begin], 1)
+        for index in range(begin, end):
+            spans[owners[index]] += (times[index + 1] - times[index]) * a_nanosecond
+    return {phase: span for phase, span in spans.items() if span}

@@ -53,6 +53,16 @@ def test_what_could_help_and_what_is_not_tried() -> None:
     assert found.refused == (("pin_memory", "there is no GPU to copy to"),)
 
 
+def test_what_may_be_tried_later_is_told_with_when() -> None:
+    small = Candidate("fused_optimizer", ({},), 0.006, worth_from=8.3)
+    found = outlook_rows(won(candidates=(small,)), (1, 2), (1.0, 2.0))
+    assert found.worth == ()
+    assert found.refused[-1] == (
+        "fused_optimizer",
+        "it could win 0.6% of a step at the very most, unless the job becomes 8.3× as fast",
+    )
+
+
 def test_a_study_without_findings_promises_nothing() -> None:
     found = outlook_rows(searched(None), (1, 2), (1.0, 2.0))
     assert (found.worth, found.refused) == ((), ())

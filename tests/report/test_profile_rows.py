@@ -69,7 +69,12 @@ def test_of_a_job_on_the_cpu() -> None:
 
 def test_of_a_job_on_the_gpu() -> None:
     found = told(gpu_job())
-    assert said(found.gpu_phases) == ["backward 40.0% 8.00 ms", "optimizer 15.0% 3.00 ms"]
+    assert said(found.gpu_phases) == [
+        "waiting for data 20.0% 4.00 ms",
+        "forward and loss 25.0% 5.00 ms",
+        "backward 40.0% 8.00 ms",
+        "optimizer 15.0% 3.00 ms",
+    ]
     assert facts(found, "memory") == [
         "GPU 3.0 GiB of 141 GiB (4.0 GiB reserved) · host 2.0 GiB · 2 child processes up to 300 MiB"
     ]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hotloop.measurement import GpuTimes, Kind
 from hotloop.plan import Plan
 from hotloop.report.search_rows import SearchRows, rows
 from hotloop.search.climb import Climb
@@ -9,6 +10,7 @@ from hotloop.search.compare import Comparison
 from hotloop.search.parts import Contribution
 from hotloop.search.proof import Proof
 from hotloop.study import Options, Refused, Soaked
+from tests.builders import on_gpu
 from tests.report.studies import BOTH, lost, ratio, same, searched, timed, won
 
 
@@ -59,6 +61,19 @@ class TestWon:
             "waiting for data",
             ["4.00", "ms", "→", "2.00", "ms"],
         )
+
+    def test_beside_a_gpu_it_is_told_by_its_clock(self) -> None:
+        study = won()
+        assert rows(study).clock == ""
+        seen = [trial.measurement for trial in study.trials]
+        marked = [on_gpu(one.events, *Kind) if one else GpuTimes() for one in seen]
+        trials = tuple(
+            replace(trial, measurement=replace(one, gpu=gpu)) if one else trial
+            for trial, one, gpu in zip(study.trials, seen, marked, strict=True)
+        )
+        found = rows(replace(study, trials=trials))
+        assert found.clock == "on the GPU's own clock"
+        assert [row.name for row in found.phases][:2] == ["waiting for data", "forward and loss"]
 
     def test_what_was_refused_is_told_with_its_reason_and_cost(self) -> None:
         found = rows(won())

@@ -443,3 +443,29 @@ def test_two_that_speed_up_loading_are_measured_apart(together: float, chosen: s
 
     assert set(names(found.plan)) == chosen
     assert len(found.tried) == 3
+
+
+def test_one_that_is_worth_little_of_a_slow_step_is_tried_once_the_step_is_fast() -> None:
+    """And not before: its trial takes as long as any other."""
+
+    def tried(gain: float) -> tuple[list[str], Climb]:
+        law = gains(bf16=gain, compile=2.0, fused_optimizer=1.1)
+        offered = candidates(bf16=0.5, compile=0.3)
+        small = Candidate("fused_optimizer", ({},), 0.01, worth_from=5.0)
+        found = climb(1.0, [small, *offered], SimulatedBench(law), FOR_EVER)
+        return [one.lever for one in found.tried], found
+
+    levers, found = tried(gain=3.0)
+    assert levers == ["bf16", "compile", "fused_optimizer"]
+    assert "fused_optimizer" in names(found.plan)
+    levers, found = tried(gain=2.0)
+    assert levers == ["bf16", "compile"]
+    assert (found.small, found.untried) == (("fused_optimizer",), ())
+
+
+def test_what_another_has_brought_along_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bf16, "requires", ("compile",))
+    offered = [Candidate("bf16", ({},), 0.5), Candidate("compile", MODES, 0.3)]
+    found = climb(1.0, offered, SimulatedBench(gains(bf16=2.0, compile=2.0)), FOR_EVER)
+    assert [one.lever for one in found.tried] == ["bf16+compile", "compile"]
+    assert words(found.tried[1].plan)[-1] == "compile:reduce-overhead"

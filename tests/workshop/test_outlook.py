@@ -31,6 +31,8 @@ def test_every_setting_is_run_at_the_least() -> None:
     candidates = (Candidate("compile", ({"mode": "default"}, {"mode": "reduce-overhead"}), 0.3),)
     found = outlook((*candidates, Candidate("bf16", ({},), 0.2)), 30.0)
     assert found.runs[0] == 4
+    later = Candidate("fused_optimizer", ({},), 0.01, worth_from=5.0)
+    assert outlook((*candidates, later), 30.0).runs[0] == 3
     assert found.runs[1] > 2 * found.runs[0]
     assert found.seconds == (found.runs[0] * 30.0, found.runs[1] * 30.0)
 

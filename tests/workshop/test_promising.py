@@ -13,6 +13,7 @@ from hotloop.levers.registry import LEVERS
 from hotloop.measurement import Inventory, Measurement, Software
 from hotloop.search.climb import Candidate
 from hotloop.study import Options
+from hotloop.suggest import LEAST_SHARE
 from hotloop.workshop.promising import predictions, promising
 from tests import builders
 
@@ -24,6 +25,8 @@ EVERY = {
     "optimizer": 0.1,
 }
 """Something for each optimisation to win."""
+SLOW_COPIES = {"copy": 0.95, "forward": 0.02, "backward": 0.03}
+"""As it looks to a CPU that waits for its GPU."""
 
 
 def measured(device: str = builders.GPU) -> Measurement:
@@ -163,3 +166,39 @@ def test_dear_settings_are_for_those_who_ask() -> None:
 
     assert dear() == {}
     assert dear(thorough=True) == {"compile": 2}
+
+
+def test_what_is_little_of_a_slow_step_waits_until_the_step_is_fast() -> None:
+    candidates, _ = looked_at({"forward": 0.985, "optimizer": 0.015})
+    assert candidates[-1].lever == "fused_optimizer"
+    assert candidates[-1].worth_from == pytest.approx(LEAST_SHARE / candidates[-1].share)
+    assert all(one.worth_from == 1 for one in candidates[:-1])
+    hopeless, _ = looked_at({"forward": 0.9999, "optimizer": 0.0001})
+    assert "fused_optimizer" not in names(hopeless)
+
+
+def test_what_a_finding_asks_for_brings_along_what_it_needs() -> None:
+    measurement = measured()
+    found = figures(measurement)
+    assert found is not None
+    phases = tuple(PhaseShare(phase, share, share) for phase, share in SLOW_COPIES.items())
+    by_hand = Finding(
+        "handwritten_attention", "By hand", 0.1, "Fuse.", Effort.LINES, levers=("fused_attention",)
+    )
+    diagnosis = Diagnosis("", (by_hand,), (), Numbers())
+    seen = replace(found, phases=phases)
+    candidates, _ = promising(measurement, seen, 8, Options(), diagnosis)
+    assert {one.lever: one.worth_from for one in candidates}["compile"] == 1
+
+
+def test_what_the_cpu_waits_for_costs_no_more_than_the_gpu_idles() -> None:
+    found = figures(measured())
+    assert found is not None
+    phases = tuple(PhaseShare(phase, share, share) for phase, share in SLOW_COPIES.items())
+    spans = (PhaseShare("forward", 0.4, 0.4), PhaseShare("backward", 0.6, 0.6))
+    seen = replace(found, phases=phases, gpu_phases=spans)
+    diagnosis = Diagnosis("", (), (), Numbers(gpu_busy=0.99))
+    candidates, _ = promising(measured(), seen, 8, Options(), diagnosis)
+    shares = {one.lever: one.share for one in candidates}
+    assert shares["bf16"] == pytest.approx(0.5)
+    assert shares.get("pin_memory", 0.0) == pytest.approx(0.01)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hotloop.plan import Plan
-from hotloop.search.climb import Climb, Score, Tried
+from hotloop.search.climb import Candidate, Climb, Score, Tried
 from hotloop.search.compare import Pair, compare
 from hotloop.search.parts import Contribution
 from hotloop.search.proof import Proof
@@ -93,3 +93,12 @@ def test_so_it_is_of_one_that_failed_while_it_was_examined() -> None:
     found = Found(Options(), climb=Climb(Plan(), ()))
     (told,) = refusals(found, {"bf16": "the script failed after 2 steps: ValueError: no"}, (crash,))
     assert told.log == "trial-1/output.log"
+
+
+def test_what_stayed_too_little_says_how_little() -> None:
+    small = Candidate("fused_optimizer", ({},), 0.006, worth_from=8.3)
+    found = Found(
+        Options(), candidates=(small,), climb=Climb(Plan(), (), small=("fused_optimizer",))
+    )
+    reason = "it could win 0.6% of a step at the very most"
+    assert refusals(found, {}, ()) == (Refused("fused_optimizer", reason, tried=False),)

@@ -71,14 +71,24 @@ class Seen:
     """Or "memory": what the user wants less of."""
     only: tuple[str, ...] = ()
     """Optimisations that the user has named. Empty: any."""
+    gpu_idle: float = 1.0
+    """The share of a step that the GPU has nothing to do. 1: there is none, or nobody looked."""
 
     @property
     def on_gpu(self) -> bool:
         return self.measurement.software.device != "cpu"
 
     def share(self, *phases: str) -> float:
-        """Of a step's time."""
-        return sum(phase.share for phase in self.figures.phases if phase.phase in phases)
+        """Of a step's time, at the most.
+
+        What a GPU computes takes as long as its own clock says. What the CPU does meanwhile costs
+        a step no more than the GPU then idles: most of it may be waiting for the GPU.
+        """
+        cpu, gpu = (
+            sum(one.share for one in clock if one.phase in phases)
+            for clock in (self.figures.phases, self.figures.gpu_phases)
+        )
+        return max(gpu, min(cpu, self.gpu_idle))
 
 
 @dataclass(frozen=True)

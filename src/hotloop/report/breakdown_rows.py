@@ -34,7 +34,7 @@ def rows(sides: Sequence[Side]) -> tuple[Breakdown, ...]:
 
 
 def gpu_rows(sides: Sequence[Side]) -> tuple[Breakdown, ...]:
-    """Spans on the GPU's own clock: they overlap what the CPU does meanwhile."""
+    """On the GPU's own clock, of which the CPU may be ahead."""
     found = _figures(sides)
     return tuple(_breakdown(side, each.gpu_phases) for side, each in found if each.gpu_phases)
 

@@ -51,7 +51,7 @@ def show_profile(
     screen.line(console)
     _bar(console, "where a step's time goes", found.phases)
     if found.gpu_phases:
-        _bar(console, "spans on the GPU's own clock", found.gpu_phases)
+        _bar(console, "on the GPU's own clock", found.gpu_phases)
     if diagnosis is not None:
         show_diagnosis(console, diagnosis)
     measured = diagnosis.numbers if diagnosis is not None else ()

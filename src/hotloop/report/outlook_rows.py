@@ -26,11 +26,15 @@ class OutlookRows:
 def outlook_rows(study: Study, runs: tuple[int, int], seconds: tuple[float, float]) -> OutlookRows:
     found = study.found
     candidates = found.candidates if found else ()
+    at_once = [one for one in candidates if one.worth_from <= 1]
     refused = found.refused if found else ()
     return OutlookRows(
         sentence=_sentence(found, runs, seconds),
-        worth=tuple((one.lever, _worth(one, _objective(study))) for one in candidates),
-        refused=tuple((one.lever, one.reason) for one in refused if not one.tried),
+        worth=tuple((one.lever, _worth(one, _objective(study))) for one in at_once),
+        refused=(
+            *((one.lever, one.reason) for one in refused if not one.tried),
+            *((one.lever, _later(one)) for one in candidates if one not in at_once),
+        ),
         limit=study.diagnosis.verdict if study.diagnosis else "",
     )
 
@@ -63,6 +67,13 @@ def _worth(candidate: Candidate, objective: str) -> str:
         saved = units.percent(candidate.predicted)
         return f"may save {saved} of a step's time, by what was found"
     return f"may save {units.percent(candidate.share)} of a step's time at the very most"
+
+
+def _later(candidate: Candidate) -> str:
+    return (
+        f"it could win {candidate.share:.1%} of a step at the very most, "
+        f"unless the job becomes {candidate.worth_from:.1f}× as fast"
+    )
 
 
 def _between(low: int, high: int) -> str:

@@ -30,7 +30,7 @@ def show_search(
     """`left`: what was written, and where. `last`: one line that is seen when all else is not."""
     _heading(console, name, found.headline, "bold green" if found.won else "bold yellow")
     if found.phases:
-        _phases(console, found.phases)
+        _phases(console, found.phases, found.clock)
     if found.ladder:
         _ladder(console, found.ladder, found.screened)
     if found.tried:
@@ -68,13 +68,16 @@ def _heading(console: Console, name: str, sentence: str, style: str) -> None:
     screen.line(console)
 
 
-def _phases(console: Console, phases: tuple[PhaseChange, ...]) -> None:
+def _phases(console: Console, phases: tuple[PhaseChange, ...], clock: str) -> None:
     """Both bars on one scale: what was won is what is missing."""
     before, after = sum(row.before for row in phases), sum(row.after for row in phases)
     longest = max(before, after) or 1.0
-    screen.line(
-        console, Text("  where a step's time goes" + (", before and after" if after else ""))
-    )
+    title = [
+        "where a step's time goes",
+        *["before and after"] * bool(after),
+        *[clock] * bool(clock),
+    ]
+    screen.line(console, Text(f"  {', '.join(title)}"))
     _bar(console, [(row.phase, row.before / longest) for row in phases])
     if after:
         _bar(console, [(row.phase, row.after / longest) for row in phases])

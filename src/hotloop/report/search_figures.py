@@ -30,6 +30,8 @@ class Pace:
     one_off_seconds: float
     """At the most: later processes find what the first has compiled."""
     phases: tuple[PhaseShare, ...]
+    gpu_phases: tuple[PhaseShare, ...]
+    """On the GPU's own clock. Empty: there is none, or nobody read it."""
     screened: bool
     """Measured in one process alone, which proves nothing."""
 
@@ -108,6 +110,7 @@ def _timed(trial: Trial) -> _Timed | None:
         trial.measurement.memory.peak,
         found.one_off_seconds + sum(receipt.once_seconds for receipt in trial.receipts),
         phases=(),
+        gpu_phases=(),
         screened=True,
     )
     return _Timed(key(trial.plan), trial.purpose == "proof", pace, trial)
@@ -130,15 +133,12 @@ def _middle(chosen: Sequence[_Timed]) -> _Timed:
     return sorted(chosen, key=lambda each: each.pace.step_seconds)[len(chosen) // 2]
 
 
-def _phases(trial: Trial) -> tuple[PhaseShare, ...]:
-    found = figures(trial.measurement) if trial.measurement else None
-    return found.phases if found else ()
-
-
 def _pace(timed: Sequence[_Timed], plan: Plan) -> Pace | None:
     chosen = _chosen(timed, plan)
     if not chosen:
         return None
+    measured = _middle(chosen).trial.measurement
+    found = figures(measured) if measured else None
     wanted, paces = key(plan), [each.pace for each in chosen]
     epochs = [pace.epoch_seconds for pace in paces if pace.epoch_seconds is not None]
     peaks = [pace.memory for pace in paces if pace.memory is not None]
@@ -148,7 +148,8 @@ def _pace(timed: Sequence[_Timed], plan: Plan) -> Pace | None:
         epoch_seconds=statistics.geometric_mean(epochs) if epochs else None,
         memory=round(statistics.median(peaks)) if peaks else None,
         one_off_seconds=max(each.pace.one_off_seconds for each in timed if each.plan == wanted),
-        phases=_phases(_middle(chosen).trial),
+        phases=found.phases if found else (),
+        gpu_phases=found.gpu_phases if found else (),
         screened=not chosen[0].proof,
     )
 

@@ -52,6 +52,8 @@ class SearchRows:
     headline: str
     won: bool
     phases: tuple[PhaseChange, ...]
+    clock: str
+    """Whose clock they were read off, where that is not the CPU's."""
     ladder: tuple[LadderRow, ...]
     screened: bool
     """Whether a figure of the ladder comes from one process alone."""
@@ -69,7 +71,8 @@ def rows(study: Study) -> SearchRows:
     return SearchRows(
         headline=_headline(found, figures) if won else found.verdict,
         won=won,
-        phases=_phases(figures.before, figures.after, phase_names(_measured(study))),
+        phases=_phases(figures, phase_names(_measured(study))),
+        clock="on the GPU's own clock" if _on_gpu_clock(figures) else "",
         ladder=ladder,
         screened=any(SCREENED in row.step for row in ladder),
         tried=() if won else _tried(study, found.options.objective),
@@ -129,13 +132,18 @@ def _measured(study: Study) -> Measurement | None:
     return next((trial.measurement for trial in study.trials if trial.measurement), None)
 
 
-def _phases(
-    before: Pace | None, after: Pace | None, names: dict[Phase, str]
-) -> tuple[PhaseChange, ...]:
+def _on_gpu_clock(figures: SearchFigures) -> bool:
+    """The CPU's clock gives the time that it waits for the GPU to whatever makes it wait."""
+    paces = [pace for pace in (figures.before, figures.after) if pace is not None]
+    return bool(paces) and all(pace.gpu_phases for pace in paces)
+
+
+def _phases(figures: SearchFigures, names: dict[Phase, str]) -> tuple[PhaseChange, ...]:
+    before, after, by_gpu = figures.before, figures.after, _on_gpu_clock(figures)
     if before is None:
         return ()
-    then = _seconds(before.phases)
-    now = _seconds(after.phases) if after else {}
+    then = _seconds(before.gpu_phases if by_gpu else before.phases)
+    now = _seconds(after.gpu_phases if by_gpu else after.phases) if after else {}
     return tuple(
         PhaseChange(
             phase,

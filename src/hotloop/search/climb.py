@@ -43,6 +43,9 @@ class Candidate:
     """Settings whose trials take long. They come last, and only of what has helped."""
     changes_training: bool = False
     """By its own account, on this job. It is tried because the user allows it."""
+    worth_from: float = 1.0
+    """Times as fast as it is that the job must have become before this one is worth a trial: what
+    is next to nothing of a slow step may be much of a fast one."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,8 @@ class Climb:
     """Left out for want of time."""
     spared: tuple[str, ...] = ()
     """Not tried, because what they stand in for was measured."""
+    small: tuple[str, ...] = ()
+    """Not tried, because the job did not become fast enough for them to matter."""
 
 
 def climb(
@@ -141,7 +146,7 @@ class _Ascent:
         patience: float,
         start: Plan,
     ) -> None:
-        self._best = baseline
+        self._first = self._best = baseline
         self._plan = self._start = start
         self._candidates = {candidate.lever: candidate for candidate in candidates}
         self._bench = bench
@@ -156,18 +161,30 @@ class _Ascent:
     def result(self) -> Climb:
         seen = {chosen.lever for look in self._looks for chosen in look.added}
         known = {*seen, *self._spared}
-        untried = tuple(lever for lever in self._candidates if lever not in known)
-        return Climb(self._plan, tuple(self._tried), untried, tuple(self._spared))
+        left = [one for one in self._candidates.values() if one.lever not in known]
+        small = tuple(one.lever for one in left if not self._is_worth_it(one))
+        untried = tuple(one.lever for one in left if one.lever not in small)
+        return Climb(self._plan, tuple(self._tried), untried, tuple(self._spared), small)
 
     def first_looks(self) -> None:
-        for candidate in self._candidates.values():
-            if stood_for(candidate.lever) in self._measured():
-                self._spared.append(candidate.lever)
-                continue
-            for setting in candidate.settings:
-                score = self._try(self._with_requirements(candidate.lever, setting))
-                if not score.applied:
-                    break  # what kept it from taking effect does so in every setting
+        left = list(self._candidates.values())
+        while worth := next(filter(self._is_worth_it, left), None):
+            left.remove(worth)
+            self._look_at(worth)
+
+    def _is_worth_it(self, candidate: Candidate) -> bool:
+        return self._first / self._best >= candidate.worth_from
+
+    def _look_at(self, candidate: Candidate) -> None:
+        if stood_for(candidate.lever) in self._measured():
+            self._spared.append(candidate.lever)
+            return
+        for setting in candidate.settings:
+            if LeverSetting(candidate.lever, setting) in self._plan.levers:
+                continue  # another has brought it along
+            score = self._try(self._with_requirements(candidate.lever, setting))
+            if not score.applied:
+                break  # what kept it from taking effect does so in every setting
 
     def second_looks(self) -> None:
         while self._second_looks > 0:

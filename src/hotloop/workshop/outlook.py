@@ -29,7 +29,7 @@ def outlook(candidates: Sequence[Candidate], seconds: float) -> Outlook:
     if not candidates:
         return Outlook((1, 1), (seconds, seconds))
     settings = sum(len(one.settings) for one in candidates)
-    least = 1 + settings
+    least = 1 + sum(len(one.settings) for one in candidates if one.worth_from <= 1)
     afterwards = TO_PROVE + TO_EXAMINE + TO_SOAK + FOR_A_PART * len(candidates)
     afterwards += TO_PROVE + TO_EXAMINE_AGAIN + TO_SOAK
     most = 1 + 2 * settings + afterwards

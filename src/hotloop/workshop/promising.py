@@ -15,6 +15,7 @@ from hotloop.measurement import Measurement
 from hotloop.search.climb import Candidate
 from hotloop.study import Options, Refused
 from hotloop.suggest import LEAST_SHARE
+from hotloop.workshop.refusals import too_small
 
 HOW_FAR = list(Effect)
 """From what changes least to what changes most."""
@@ -22,6 +23,8 @@ HOW_FAR = list(Effect)
 
 ONLY_IF_FOUND = frozenset({"threads", "cache_dataset", "allocator"})
 """What a rule of the diagnosis looks for exactly. Where that found nothing, a trial would not."""
+IN_SIGHT = 20.0
+"""Times as fast: few jobs become that."""
 
 
 def promising(
@@ -38,8 +41,11 @@ def promising(
     loader = training_loader(measurement)
     seen = Seen(measurement, figures, loader, cores, inspection, objective=options.objective)
     seen = replace(seen, only=options.only)
+    if diagnosis is not None and diagnosis.numbers.gpu_busy is not None:
+        seen = replace(seen, gpu_idle=1 - diagnosis.numbers.gpu_busy)
     if machine is not None:
         seen = replace(seen, physical_cores=machine.physical_cores, nodes=machine.nodes)
+    wanted = {*predicted, *(needed for name in predicted for needed in LEVERS[name].requires)}
     candidates: list[Candidate] = []
     refused: list[Refused] = []
     for name, lever in LEVERS.items():
@@ -48,16 +54,22 @@ def promising(
         expected = lever.expected(seen)
         settings = () if reason or expected.reason else tuple(lever.settings(seen))
         reason = reason or expected.reason
-        if not reason and name not in predicted:
-            reason = _hopeless(name, expected, diagnosis)
+        worth_from = 1.0
+        if not reason and name not in wanted:
+            worth_from, reason = _hope(name, expected, diagnosis)
         if reason or not settings:
             refused.append(Refused(name, reason or "no setting of it is left to try", tried=False))
         else:
             dear = tuple(lever.dear_settings(seen)) if options.thorough else ()
             changes = effect is Effect.CHANGES_TRAINING
             share, gain = expected.share, predicted.get(name)
-            candidates.append(Candidate(name, settings, share, gain, dear, changes))
-    first = sorted(candidates, key=lambda one: (-(one.predicted or 0.0), -one.share))
+            candidates.append(Candidate(name, settings, share, gain, dear, changes, worth_from))
+    if all(one.worth_from > 1 for one in candidates):  # then nothing will make the job faster
+        refused += [Refused(one.lever, too_small(one.share), tried=False) for one in candidates]
+        return (), tuple(refused)
+    first = sorted(
+        candidates, key=lambda one: (one.worth_from, -(one.predicted or 0.0), -one.share)
+    )
     return tuple(first), tuple(refused)
 
 
@@ -74,15 +86,18 @@ def predictions(diagnosis: Diagnosis | None) -> dict[str, float]:
     return {lever: share for lever, share in won.items() if share >= base.LEAST_SHARE}
 
 
-def _hopeless(name: str, expected: Expectation, diagnosis: Diagnosis | None) -> str:
-    """Of one that no finding speaks for: why it is not worth a trial; empty when it is."""
+def _hope(name: str, expected: Expectation, diagnosis: Diagnosis | None) -> tuple[float, str]:
+    """Of one that no finding speaks for: how fast the job must be before it is worth a trial.
+
+    Or why no such job is in sight.
+    """
     if diagnosis is not None and name in ONLY_IF_FOUND:
-        return "nothing that was found speaks for it"
+        return 1.0, "nothing that was found speaks for it"
     # Of a job that was looked into more is known than what a lever could win at the very most.
     least = LEAST_SHARE if diagnosis is None else base.LEAST_SHARE
-    if expected.share < least:
-        return f"it could win {expected.share:.1%} of a step at the very most"
-    return ""
+    if expected.share * IN_SIGHT < least:
+        return 1.0, too_small(expected.share)
+    return max(1.0, least / expected.share), ""
 
 
 def out_of_bounds(name: str, effect: Effect, options: Options, why: str = "") -> str:

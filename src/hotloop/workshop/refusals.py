@@ -33,17 +33,26 @@ def refusals(
     reasons |= {lever: f"it {SHORT_LIVED}: {why}" for lever, why in unfit.items()}
     reasons |= dict.fromkeys(unexamined, NOT_EXAMINED)
     kept = {one.lever for one in (found.plan or Plan()).levers}
-    untried, spared = (found.climb.untried, found.climb.spared) if found.climb else ((), ())
+    climb = found.climb or Climb(Plan(), ())
     return (
         *(one for one in found.refused if not one.tried),
-        *(Refused(lever, NO_TIME, tried=False) for lever in untried),
-        *(Refused(lever, _needless(lever), tried=False) for lever in spared),
+        *(Refused(lever, NO_TIME, tried=False) for lever in climb.untried),
+        *(Refused(lever, _needless(lever), tried=False) for lever in climb.spared),
+        *(
+            Refused(one.lever, too_small(one.share), tried=False)
+            for one in found.candidates
+            if one.lever in climb.small
+        ),
         *(
             Refused(lever, reason, True, _cost(lever, found, trials), _log(lever, reason, trials))
             for lever, reason in reasons.items()
             if lever not in kept
         ),
     )
+
+
+def too_small(share: float) -> str:
+    return f"it could win {share:.1%} of a step at the very most"
 
 
 def _not_the_same(why: str) -> str:

@@ -47,7 +47,10 @@ IN_THE_MIDDLE = (
     "Of one process each, in the middle of those that were timed: its steps may differ a little "
     "from their mean, which stands above."
 )
-GPU_CLOCK = "Spans on the GPU's own clock. They overlap what the CPU does meanwhile."
+GPU_CLOCK = (
+    "The same step on the GPU's own clock. A CPU that is ahead waits for the GPU, and by its own "
+    "clock that time belongs to whatever it waits in."
+)
 
 
 def sections(page: Page) -> list[Section]:
