@@ -111,6 +111,8 @@ class ModelSeen:
     """Of its matrices: those that the alignment of 16-bit products does not divide."""
     convolutions_1d: int = 0
     """Modules: three dimensions are no sign of a convolution, other weights have them too."""
+    large_matrices: int | None = None
+    """Those that a product in 8 bits is worth its casts for. None: nobody counted them."""
 
     @property
     def convolves(self) -> bool:

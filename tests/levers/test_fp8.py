@@ -210,6 +210,17 @@ def test_what_it_could_win(torch: Any) -> None:
     own = builders.model(compiled=True)
     assert "itself" in expected(able, models=[own]).reason
     assert expected(able).is_worth_trying
+    assert expected(able, models=[builders.model(large_matrices=1)]).is_worth_trying
+    small = [builders.model(large_matrices=0), builders.model(large_matrices=0)]
+    assert expected(able, models=small).reason.startswith("none of its weights is a matrix of 512")
+    assert expected(able, models=[*small, builders.model()]).is_worth_trying  # not known
+
+
+def test_large_matrices_are_counted(torch: Any) -> None:
+    from hotloop.runtime.probes.inventory import _model
+
+    layers = [torch.nn.Linear(512, 1024), torch.nn.Linear(1024, 520), torch.nn.Conv2d(512, 512, 1)]
+    assert _model(torch, torch.nn.Sequential(*layers)).large_matrices == 1
 
 
 @pytest.mark.gpu

@@ -134,12 +134,22 @@ def test_the_same_measurements_lead_to_the_same_climb() -> None:
 
 def test_the_most_promising_comes_first_and_ties_in_the_order_of_application() -> None:
     bench = SimulatedBench(gains())
-    climbed(gains(), {"compile": 0.2, "bf16": 0.3, "tf32": 0.3}, bench)
+    climbed(gains(), {"compile": 0.2, "channels_last": 0.3, "bf16": 0.3}, bench)
     assert [names(plan) for plan, _, _ in bench.measured[:3]] == [
-        ("tf32",),
         ("bf16",),
+        ("channels_last",),
         ("compile",),
     ]
+
+
+def test_one_that_does_the_work_of_another_comes_first_and_spares_its_trial() -> None:
+    shares = {"tf32": 0.3, "bf16": 0.3, "compile": 0.2}
+    found = climbed(gains(), shares, bench := SimulatedBench(gains(bf16=1.5)))
+    assert [names(plan) for plan, _, _ in bench.measured[:2]] == [("bf16",), ("bf16", "compile")]
+    assert found.spared == ("tf32",)
+    found = climbed(gains(), shares, bench := SimulatedBench(gains(bf16=0.8, tf32=1.5)))
+    assert [names(plan) for plan, _, _ in bench.measured[:2]] == [("bf16",), ("tf32",)]
+    assert names(found.plan) == ("tf32",)
 
 
 def test_a_plan_applies_its_optimisations_in_their_own_order() -> None:
@@ -152,21 +162,22 @@ def test_a_plan_applies_its_optimisations_in_their_own_order() -> None:
 def test_each_trial_may_end_early_when_it_is_clearly_worse_than_the_best() -> None:
     law = gains(bf16=2.0)
     bench = SimulatedBench(law)
-    climbed(law, {"bf16": 0.5, "tf32": 0.4}, bench)
+    climbed(law, {"bf16": 0.5, "channels_last": 0.4}, bench)
     assert [limit for _, _, limit in bench.measured] == [CLEARLY_WORSE, CLEARLY_WORSE / 2]
     assert {purpose for _, purpose, _ in bench.measured} == {"screen"}
 
 
 def test_what_was_tried_says_what_it_was_held_against() -> None:
-    law = gains(bf16=2.0, tf32=1.01, channels_last=0.5)
-    found = climbed(law, {"bf16": 0.5, "tf32": 0.4, "channels_last": 0.3}, SimulatedBench(law))
+    law = gains(bf16=2.0, compile=1.01, channels_last=0.5)
+    shares = {"bf16": 0.5, "compile": 0.4, "channels_last": 0.3}
+    found = climbed(law, shares, SimulatedBench(law))
     told = [(one.lever, one.best, one.kept, one.reason) for one in found.tried[:3]]
     assert told == [
         ("bf16", 1.0, True, ""),
-        ("tf32", 0.5, False, "1.010× is less than the 1.020× that would count"),
+        ("compile", 0.5, False, "1.010× is less than the 1.020× that would count"),
         ("channels_last", 0.5, False, "worse: 0.500× the best until then"),
     ]
-    assert found.tried[1].plan == plan_of("tf32", "bf16")
+    assert found.tried[1].plan == plan_of("bf16", "compile")
     assert found.untried == ()
 
 
@@ -235,7 +246,7 @@ def test_without_a_gain_it_stops_when_patience_is_over_and_names_what_is_left() 
 
 
 def test_with_a_gain_patience_does_not_matter() -> None:
-    law = gains(tf32=1.5)
+    law = gains(bf16=1.5)
     found = climb(1.0, candidates(**SHARES), SimulatedBench(law), patience=0.5)
     assert found.untried == ()
 
@@ -247,10 +258,10 @@ def test_a_job_with_nothing_to_win_takes_few_trials() -> None:
 
 
 def test_a_spent_budget_ends_the_climb_with_what_was_found() -> None:
-    law = gains(tf32=1.5, bf16=1.5)
+    law = gains(bf16=1.5, compile=1.5)
     found = climbed(law, SHARES, SimulatedBench(law, budget=1))
-    assert names(found.plan) == ("tf32",)
-    assert found.untried == ("bf16", "compile", "channels_last", "fused_optimizer")
+    assert names(found.plan) == ("bf16",)
+    assert found.untried == ("compile", "channels_last", "fused_optimizer")
 
 
 def test_what_conflicts_gives_way_to_the_better_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,12 @@ def test_what_stands_in_for_another_says_so() -> None:
     assert refusals(found, {}, ()) == (Refused("compile_blocks", reason, tried=False),)
 
 
+def test_what_another_does_as_well_says_so() -> None:
+    steps = (tried("bf16", reason=""),)
+    found = Found(Options(), climb=Climb(plan_of("bf16"), steps, spared=("tf32",)))
+    assert refusals(found, {}, ())[0] == Refused("tf32", "bf16 leaves it nothing to do", False)
+
+
 def test_what_is_in_the_plan_is_not_refused() -> None:
     steps = (tried("bf16", reason=""), tried("bf16", "compile", reason=""))
     found = Found(Options(), climb=Climb(plan_of("bf16", "compile"), steps), plan=plan_of("bf16"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,8 +105,12 @@ def _fits(product: Product) -> bool:
         return False  # one that may change
     inner, outer = (int(size) for size in product.sizes)
     height = math.prod(int(size) for size in rows)
-    tiled = all(size % TILE == 0 for size in (inner, outer, height))
-    return tiled and min(inner, outer) >= LEAST
+    return height % TILE == 0 and is_large((inner, outer))
+
+
+def is_large(weight: Sequence[int]) -> bool:
+    """Whether this is the shape of a matrix whose products are computed in 8 bits."""
+    return len(weight) == 2 and all(size % TILE == 0 and size >= LEAST for size in weight)
 
 
 def _replace(torch: Any, graph: Any, node: Any, product: Product, function: Any) -> None:

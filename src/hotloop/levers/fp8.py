@@ -57,6 +57,9 @@ class Fp8(Lever):
             return refuse(NOT_INSTALLED)
         if any(model.compiled for model in seen.measurement.inventory.models):
             return refuse("the script compiles its model itself, and its graphs are not seen")
+        counted = [model.large_matrices for model in seen.measurement.inventory.models]
+        if counted and not any(count is None or count for count in counted):
+            return refuse(f"none of its weights is a matrix of {LEAST} × {LEAST} or more")
         return Expectation(seen.share("forward", "backward") * GAIN)
 
     def problem(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from hotloop import units
@@ -72,8 +73,12 @@ def _worth(candidate: Candidate, objective: str) -> str:
 def _later(candidate: Candidate) -> str:
     return (
         f"it could win {candidate.share:.1%} of a step at the very most, "
-        f"unless the job becomes {candidate.worth_from:.1f}× as fast"
+        f"unless the job becomes {_at_least(candidate.worth_from)}× as fast"
     )
+
+
+def _at_least(times: float) -> str:
+    return f"{math.ceil(times * 10) / 10:g}"
 
 
 def _between(low: int, high: int) -> str:

@@ -13,8 +13,10 @@ from hotloop.plan import LeverSetting, Plan
 from hotloop.search import second_looks
 from hotloop.search.compare import LEAST_GAIN
 from hotloop.search.interactions import (
+    MAKES_NEEDLESS,
     combined,
     compiles,
+    is_needless,
     missing,
     names,
     rivals,
@@ -103,7 +105,7 @@ class Climb:
     untried: tuple[str, ...] = ()
     """Left out for want of time."""
     spared: tuple[str, ...] = ()
-    """Not tried, because what they stand in for was measured."""
+    """Not tried, because what they stand in for was measured, or what is kept does their work."""
     small: tuple[str, ...] = ()
     """Not tried, because the job did not become fast enough for them to matter."""
 
@@ -176,7 +178,8 @@ class _Ascent:
         return self._first / self._best >= candidate.worth_from
 
     def _look_at(self, candidate: Candidate) -> None:
-        if stood_for(candidate.lever) in self._measured():
+        stands_in = stood_for(candidate.lever) in self._measured()
+        if stands_in or is_needless(self._plan, candidate.lever):
             self._spared.append(candidate.lever)
             return
         for setting in candidate.settings:
@@ -272,12 +275,16 @@ def _most_promising_first(candidates: Sequence[Candidate], quick_first: bool) ->
     ranks = list(LEVERS)
     worth = {candidate.lever: candidate for candidate in candidates if candidate.settings}
 
-    def place(one: Candidate) -> tuple[bool, float, float, int, bool]:
-        """A stand-in comes right after what it stands in for."""
+    def place(one: Candidate) -> tuple[bool, float, float, bool, int, bool]:
+        """A stand-in comes right after what it stands in for.
+
+        Of two that are worth as much the one comes first that does the other's work too.
+        """
         leader = worth.get(stood_for(one.lever) or one.lever, one)
         rank = ranks.index(leader.lever)
         waits = quick_first and compiles(leader.lever)
-        return waits, -(leader.predicted or 0.0), -leader.share, rank, leader is not one
+        modest = any(leader.lever in others for others in MAKES_NEEDLESS.values())
+        return waits, -(leader.predicted or 0.0), -leader.share, modest, rank, leader is not one
 
     return sorted(worth.values(), key=place)
 

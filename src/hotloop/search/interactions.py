@@ -83,6 +83,11 @@ def stood_for(lever: str) -> str | None:
     return STAND_INS.get(lever)
 
 
+def is_needless(plan: Plan, lever: str) -> bool:
+    """Whether the plan has one that takes over its work."""
+    return any(lever in MAKES_NEEDLESS.get(name, ()) for name in names(plan))
+
+
 def compiles(lever: str) -> bool:
     """Whether its first trial takes many times what one of the job as it is does.
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from hotloop.equivalence.judge import NOT_COMPARED
 from hotloop.plan import Plan
 from hotloop.search.climb import Climb
-from hotloop.search.interactions import stood_for
+from hotloop.search.interactions import MAKES_NEEDLESS, names, stood_for
 from hotloop.search.proof import Proof
 from hotloop.study import NO_TIME, Found, Refused
 from hotloop.trial.trial import State, Trial
@@ -37,7 +37,7 @@ def refusals(
     return (
         *(one for one in found.refused if not one.tried),
         *(Refused(lever, NO_TIME, tried=False) for lever in climb.untried),
-        *(Refused(lever, _needless(lever), tried=False) for lever in climb.spared),
+        *(Refused(lever, _needless(lever, climb), tried=False) for lever in climb.spared),
         *(
             Refused(one.lever, too_small(one.share), tried=False)
             for one in found.candidates
@@ -61,7 +61,12 @@ def _not_the_same(why: str) -> str:
     return f"it changes the training: {why}"
 
 
-def _needless(lever: str) -> str:
+def _needless(lever: str, climb: Climb) -> str:
+    """By what was kept when its turn came, which may have made room for a better one since."""
+    plans = [climb.plan, *(one.plan for one in climb.tried if one.kept)]
+    kept = {name: None for plan in plans for name in names(plan)}
+    if by := next((name for name in kept if lever in MAKES_NEEDLESS.get(name, ())), ""):
+        return f"{by} leaves it nothing to do"
     return f"it stands in for {stood_for(lever)}, which could be measured"
 
 

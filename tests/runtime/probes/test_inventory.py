@@ -28,6 +28,7 @@ def test_a_whole_job(torch: Any, jobs: Any, watch: Watch) -> None:
             compiled=False,
             channels_last=False,
             calls=7,
+            large_matrices=0,
         )
     ]
     assert inventory.optimizers == [

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from hotloop.levers.blocks import repeated_blocks
+from hotloop.levers.eight_bits import is_large
 from hotloop.levers.padded_products import odd_sizes
 from hotloop.measurement import (
     Events,
@@ -231,6 +232,7 @@ def _model(torch: Any, model: Any) -> ModelSeen:
             {size for p in parameters if p.dim() == 2 for size in odd_sizes(tuple(p.shape))}
         ),
         convolutions_1d=sum(_is_1d(torch, part) for part in model.modules()),
+        large_matrices=sum(is_large(p.shape) for p in parameters),
     )
 
 
