@@ -4,6 +4,7 @@ import copy
 import io
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -257,6 +258,9 @@ def test_fake_cuda_graphs_are_told_of_each_step() -> None:
 def test_settings_and_what_it_could_win(known: Any) -> None:
     gpu = builders.measurement(software=Software(device=builders.GPU))
     assert Compile.settings(known()) == [{"mode": "default"}]
+    busy = replace(known(measurement=gpu), gpu_idle=0.01)
+    assert Compile.settings(busy) == [{"mode": "default"}]
+    assert Compile.dear_settings(busy)[0] == {"mode": "reduce-overhead"}
     assert [s["mode"] for s in Compile.settings(known(measurement=gpu))] == [
         "default",
         "reduce-overhead",
