@@ -3,8 +3,8 @@
     python benchmarks/whole_training.py --plan hotloop.json [--pairs 2] [--at-least 3] [--out FILE]
         -- SCRIPT ARGS…
 
-The script is run to its end, from this folder, in fresh processes that alternate: by `python` and by
-`hotloop run --plan`. What is timed is the process, so starting, compiling, filling caches,
+The script is run to its end, from this folder, in fresh processes that alternate: by `python`, and
+by `hotloop run --plan`. What is timed is the process, so starting, compiling, filling caches,
 evaluation and saving all count; nothing that was compiled before is at hand. The exit status is 1
 when the plan was not as many times as fast as `--at-least` says.
 """
