@@ -109,6 +109,14 @@ def test_the_outlook_says_what_is_tried_and_what_is_not() -> None:
     assert text.endswith(f"  to go on:\n    {COMMAND}\n")
 
 
+def test_before_a_search_the_reasons_are_left_to_the_report() -> None:
+    text = io.StringIO()
+    told = outlook_rows(won(), (3, 9), (60.0, 300.0))
+    show_outlook(Console(file=text, width=80), "train.py", told, in_full=False)
+    assert "not tried    pin_memory: --dry-run and the report say why" in text.getvalue()
+    assert "there is no GPU" not in text.getvalue()
+
+
 def test_an_outlook_begins_with_what_limits_the_job() -> None:
     limited = replace(won(), diagnosis=Diagnosis("It waits.", (), (), Numbers()))
     lines = outlook(limited).splitlines()

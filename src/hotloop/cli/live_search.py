@@ -92,7 +92,8 @@ class LiveSearch:
 
         # In a notebook rich would show each line as a picture of its own.
         console = self._live.console if self._live else Console(stderr=True, force_jupyter=False)
-        show_outlook(console, self._name, outlook_rows(study, outlook.runs, outlook.seconds))
+        rows = outlook_rows(study, outlook.runs, outlook.seconds)
+        show_outlook(console, self._name, rows, in_full=False)
 
     def began(self, number: int, purpose: str, plan: Plan) -> None:
         self._running = f"{number:>3}  {self._telling.words(purpose, plan)}"

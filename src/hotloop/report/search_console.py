@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
+from hotloop import units
 from hotloop.report import screen
 from hotloop.report.console import COLOURS, FILLS, cells_of
 from hotloop.report.outlook_rows import OutlookRows
@@ -44,12 +45,19 @@ def show_search(
         screen.line(console, Text(f"  {harmless(last)}", style="bold"))
 
 
-def show_outlook(console: Console, name: str, found: OutlookRows, commands: Facts = ()) -> None:
+def show_outlook(
+    console: Console, name: str, found: OutlookRows, commands: Facts = (), in_full: bool = True
+) -> None:
+    """`in_full`: whether it is all that the user asked for, and not the beginning of a search."""
     _heading(console, name, found.sentence, "bold")
     worth = [("could help", f"{lever}: {text}") for lever, text in found.worth]
     worth = worth or [("could help", "nothing that hotloop knows, by what was measured")]
     told = [*([("limited by", found.limit)] if found.limit else []), *worth]
-    told += [("not tried", f"{names}: {reason}") for names, reason in grouped(found.refused)]
+    if in_full:
+        told += [("not tried", f"{names}: {reason}") for names, reason in grouped(found.refused)]
+    elif found.refused:
+        names = units.some([lever for lever, _ in found.refused])
+        told.append(("not tried", f"{names}: --dry-run and the report say why"))
     screen.facts(console, told, LABEL)
     _commands(console, commands)
 
