@@ -16,6 +16,7 @@ parser.add_argument("--width", type=int, default=64)
 parser.add_argument("--heads", type=int, default=4)
 parser.add_argument("--layers", type=int, default=2)
 parser.add_argument("--words", type=int, default=512)
+parser.add_argument("--fused", action="store_true", help="attention by torch's own function")
 parser.add_argument("--lengths", action="store_true", help="every batch is of another length")
 args = parser.parse_args()
 
@@ -34,6 +35,9 @@ class Attention(nn.Module):
     def forward(self, x):
         rows, length, _ = x.shape
         q, k, v = self.three(x).view(rows, length, 3, args.heads, -1).permute(2, 0, 3, 1, 4)
+        if args.fused:
+            mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            return self.out(mixed.transpose(1, 2).reshape(rows, length, -1))
         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
         scores = scores.masked_fill(self.mask[:, :, :length, :length] == 0, float("-inf"))
         mixed = scores.softmax(dim=-1) @ v
