@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from hotloop import many, stats, timeline
+from hotloop import compiling, many, stats, timeline
 from hotloop.durations import Run
 from hotloop.measurement import LoaderSeen, Measurement
 from hotloop.timeline import Phase, Step
@@ -85,7 +85,8 @@ def figures(measurement: Measurement) -> Figures | None:
 @lru_cache(maxsize=8)
 def _figures(measured: _Identity) -> Figures | None:
     measurement = measured.of
-    steps = timeline.steps(measurement.events, measurement.losses, measurement.gpu)
+    events = compiling.events_without(measurement)
+    steps = timeline.steps(events, measurement.losses, measurement.gpu)
     if len(steps) < 2:
         return None
     seconds = [step.seconds for step in steps]
@@ -98,7 +99,7 @@ def _figures(measured: _Identity) -> Figures | None:
     return Figures(
         step=step,
         warm_up_steps=warm,
-        one_off_seconds=_one_off(seconds, warm, step),
+        one_off_seconds=_one_off(seconds, warm, step) + compiling.seconds(measurement),
         samples_per_second=samples / total if samples else None,
         batches_per_second=_passes(steady) / total,
         epoch_seconds=_epoch(training_loader(measurement), sum(s.batches for s in steady), step),
@@ -118,7 +119,7 @@ def step_times(measurement: Measurement) -> StepTimes | None:
 
 @lru_cache(maxsize=4096)  # of every trial of a study: each is asked for a dozen times
 def _step_times(measured: _Identity) -> StepTimes | None:
-    measurement, run = measured.of, Run(measured.of.events)
+    measurement, run = measured.of, Run(compiling.events_without(measured.of))
     seconds = run.seconds()
     if len(seconds) < 2:
         return None
@@ -129,7 +130,8 @@ def _step_times(measured: _Identity) -> StepTimes | None:
     return StepTimes(
         step=step,
         warm_up_steps=warm,
-        one_off_seconds=_one_off(seconds[:warm].tolist(), warm, step),
+        one_off_seconds=_one_off(seconds[:warm].tolist(), warm, step)
+        + compiling.seconds(measurement),
         epoch_seconds=_epoch(_nth(measurement, run.loader()), run.batches(warm), step),
         p05=many.percentile(ordered, 5),
     )

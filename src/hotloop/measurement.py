@@ -62,6 +62,14 @@ class GpuTimes:
 
 
 @dataclass(frozen=True)
+class Spans:
+    """Of time, on the clock of the events."""
+
+    begin_ns: list[int] = field(default_factory=list)
+    end_ns: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Losses:
     event: list[int] = field(default_factory=list)
     """Index of the BACKWARD_BEGIN that differentiated it."""
@@ -214,5 +222,7 @@ class Measurement:
     discovery_steps: int = 0
     """Steps during which root modules were still being looked for, and timing was disturbed."""
     compile_seconds: float | None = None
+    compiling: Spans = field(default_factory=Spans)
+    """When the plan's own optimisations compiled. What the script compiles itself is its own."""
     lost_events: int = 0
     """Events beyond what the probe was willing to keep."""

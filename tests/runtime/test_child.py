@@ -240,12 +240,3 @@ def test_what_it_is_told_is_read_from_a_file(
     assert child._children[0]._spec == spec
     assert told == ["torch"]
     assert imports.when_imported is not waiting
-
-
-def test_compiling_is_timed_by_torch_itself(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    utils = pytest.importorskip("torch._dynamo.utils")
-    monkeypatch.setattr(utils, "compilation_time_metrics", {})
-    assert child._compile_seconds() is None
-    metrics = {"_compile.compile_inner": [1.5, 0.25], "other": [9.0]}
-    monkeypatch.setattr(utils, "compilation_time_metrics", metrics)
-    assert child._compile_seconds() == 1.75

@@ -120,6 +120,8 @@ class Lever(ABC):
     """Bits of the format that one of lower precision computes in."""
     regroups: ClassVar[bool] = False
     """Whether it takes the samples of a step in other passes than the job does."""
+    compiles: ClassVar[bool] = False
+    """Whether it calls torch's compiler, which takes its time once."""
     hides_model: ClassVar[bool] = False
     """Whether steps are replayed, so that nobody sees what the model is given."""
     requires: ClassVar[tuple[str, ...]] = ()

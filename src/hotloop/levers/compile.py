@@ -42,6 +42,7 @@ class Compile(Lever):
     summary = "the model compiled in place by torch.compile"
     group = Group.GRAPH
     effect = Effect.SAME_MATH
+    compiles = True
 
     mode: str = "default"
     """"default"; "reduce-overhead", which replays the kernels as CUDA graphs; or

@@ -30,6 +30,7 @@ class CompileBlocks(Lever):
     summary = "a model's repeated blocks compiled, once for all of them"
     group = Group.GRAPH
     effect = Effect.SAME_MATH
+    compiles = True
     conflicts = ("compile", "checkpoint_blocks")
 
     def __post_init__(self) -> None:

@@ -36,6 +36,7 @@ class CompileLoss(Lever):
     summary = "the loss compiled, so that logits are gone over fewer times"
     group = Group.GRAPH
     effect = Effect.SAME_MATH
+    compiles = True
     conflicts = ("chunked_loss",)
 
     def __post_init__(self) -> None:

@@ -24,14 +24,14 @@ from typing import Any, TypeVar
 
 from hotloop.errors import HotloopError, JobInvalid
 from hotloop.levers.fp8 import has_eight_bits
-from hotloop.measurement import GpuTimes, Losses, Measurement, Memory, Software
+from hotloop.measurement import GpuTimes, Losses, Measurement, Memory, Software, Spans
 from hotloop.runtime import tracebacks
 from hotloop.runtime.deep.deepening import Deepening
 from hotloop.runtime.exam.examination import Examination
 from hotloop.runtime.imports import when_imported
 from hotloop.runtime.look.looking import Looking
 from hotloop.runtime.planned import PlannedRun, build
-from hotloop.runtime.probes import memory
+from hotloop.runtime.probes import compile_times, memory
 from hotloop.runtime.probes.holdings import with_holdings
 from hotloop.runtime.probes.progress import ProgressProbe
 from hotloop.runtime.smaller import smaller_batches
@@ -187,6 +187,9 @@ class Child:
 
         os._exit = _exit  # type: ignore[assignment]
 
+    def _compiles(self) -> bool:
+        return any(lever.compiles for lever in self._levers)
+
     def _measurement(self) -> Measurement:
         software = Software(python=platform.python_version())
         if self._watch is None:
@@ -209,7 +212,8 @@ class Child:
             memory=_if_readable(lambda: _with_holdings(torch, watch, used), used),
             inventory=watch.inventory.inventory(events),
             discovery_steps=watch.driver.roots.steps,
-            compile_seconds=_compile_seconds(),
+            compile_seconds=compile_times.seconds(),
+            compiling=_if_readable(compile_times.spans, Spans()) if self._compiles() else Spans(),
             lost_events=watch.clock.lost,
         )
 
@@ -252,12 +256,3 @@ def _float8(torch: Any) -> bool | None:
     if not torch.cuda.is_initialized():
         return None
     return has_eight_bits(torch)
-
-
-def _compile_seconds() -> float | None:
-    """What torch.compile says it took, if the job used it."""
-    utils = sys.modules.get("torch._dynamo.utils")
-    metrics = getattr(utils, "compilation_time_metrics", None) if utils else None
-    if not metrics:
-        return None
-    return float(sum(metrics.get("_compile.compile_inner", [])))

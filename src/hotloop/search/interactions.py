@@ -46,8 +46,6 @@ PACK = ("bf16", "fp16", "channels_last", "compile")
 STAND_INS = {"compile_blocks": "compile", "fp16": "bf16"}
 """Which are for jobs that cannot have the other."""
 
-COMPILERS = ("compile", "compile_blocks", "compile_loss")
-
 MAKES_NEEDLESS = {"bf16": ("tf32",), "fp16": ("tf32",), "device_prefetch": ("pin_memory",)}
 """Which take over the work of others. Those may come back, by a trial that says so."""
 
@@ -93,7 +91,7 @@ def compiles(lever: str) -> bool:
 
     What works inside the graphs that `compile` captures makes others of them.
     """
-    return lever in COMPILERS or "compile" in LEVERS[lever].requires
+    return LEVERS[lever].compiles or "compile" in LEVERS[lever].requires
 
 
 def superseded(idle: Iterable[str], added: Iterable[LeverSetting]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from hotloop.runtime.probes import compile_times
 from hotloop.runtime.probes.clock import Numbers
 from hotloop.seams import Seams
 
@@ -111,6 +112,7 @@ class ProgressProbe:
         limit = self._stop.give_up_above
         if limit is None or steps <= self._stop.warm_up:
             return False
+        now -= compile_times.seconds() or 0.0  # which is told apart
         if self._warm is None:
             self._warm = steps, now
         measured = steps - self._warm[0]
