@@ -43,6 +43,7 @@ def _two(lever: str, wins: str, loses: str, where: str = "cpu", **more: str) -> 
 
 
 LANGUAGE, VISION = "benchmarks/jobs/language.py", "benchmarks/jobs/vision.py"
+MOUNTED = "benchmarks/jobs/mounted.py"
 CONTROL = "benchmarks/planted/control_cpu.py"
 TINY = "examples/tiny_microbatches.py:TinyMicrobatches"
 GPT = "-m hotloop.workloads.gpt:TinyGpt width=64 layers=2 pool=16"
@@ -52,6 +53,7 @@ MEMORY = "--objective memory"
 EXAMPLES = (
     *_two("loader_workers", "examples/image_cnn.py", f"{VISION} --size 8 --batch 4"),
     *_two("cache_dataset", f"{VISION} --effort 20", f"{VISION} --size 8 --batch 4"),
+    *_two("stage_data", MOUNTED, f"{MOUNTED} --latency 0"),
     *_two("threads", "benchmarks/planted/many_threads.py", CONTROL),
     *_two(
         "channels_last",

@@ -153,6 +153,8 @@ class LoaderSeen:
     pinned: bool
     drop_last: bool
     shuffled: bool
+    names_files: bool | None = None
+    """Whether its dataset names a file or folder that exists. None: nobody looked."""
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,16 @@ def test_of_workers_that_nobody_looked_into_nothing_is_reckoned() -> None:
     assert finding.won_by("cache_dataset") == finding.share
 
 
+def test_staged_files_win_what_is_waited_for_the_store() -> None:
+    one = job(workers=2)
+    assert one.inspection is not None
+    (look,) = one.inspection.loaders
+    waiting = replace(look, item_cpu_seconds=[0.0005] * 80)
+    finding = found(replace(one, inspection=replace(one.inspection, loaders=[waiting])))
+    assert finding.cause == "storage"
+    assert finding.won_by("stage_data") == finding.share < finding.won_by("cache_dataset")
+
+
 def test_a_gpu_wins_no_more_than_it_idles(monkeypatch: pytest.MonkeyPatch) -> None:
     one = job()
     software = replace(one.measurement.software, device=GPU)

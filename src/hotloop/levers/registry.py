@@ -27,6 +27,7 @@ from hotloop.levers.microbatch import Microbatch
 from hotloop.levers.pin_memory import PinMemory
 from hotloop.levers.sdpa_backend import SdpaBackend
 from hotloop.levers.shape_padding import ShapePadding
+from hotloop.levers.stage_data import StageData
 from hotloop.levers.step_graph import StepGraph
 from hotloop.levers.tf32 import Tf32
 from hotloop.levers.threads import Threads
@@ -38,6 +39,7 @@ _ALL: tuple[type[Lever], ...] = (
     LoaderWorkers,
     PinMemory,
     DevicePrefetch,  # after the pinning, which it needs and otherwise does itself
+    StageData,  # before the cache, which is filled from what is staged
     CacheDataset,  # after the workers: those need no filling
     GpuAugment,
     BatchSize,

@@ -36,7 +36,7 @@ TF32 and bf16 are not among them. They interact the other way round: where bf16 
 products, TF32 has none left.
 """
 
-LOADING = frozenset({"loader_workers", "cache_dataset"})
+LOADING = frozenset({"loader_workers", "cache_dataset", "stage_data"})
 """Which make batches come sooner."""
 
 PACK = ("bf16", "fp16", "channels_last", "compile")

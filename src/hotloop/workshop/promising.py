@@ -21,7 +21,7 @@ HOW_FAR = list(Effect)
 """From what changes least to what changes most."""
 
 
-ONLY_IF_FOUND = frozenset({"threads", "cache_dataset", "allocator"})
+ONLY_IF_FOUND = frozenset({"threads", "cache_dataset", "stage_data", "allocator"})
 """What a rule of the diagnosis looks for exactly. Where that found nothing, a trial would not."""
 IN_SIGHT = 20.0
 """Times as fast: few jobs become that."""

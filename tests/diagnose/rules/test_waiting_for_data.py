@@ -127,7 +127,24 @@ def test_collation_is_timed_by_itself() -> None:
 def test_items_that_keep_no_core_busy_wait_for_storage() -> None:
     finding = found(loaded((90.0, [ITEM]), item_cpu_seconds=[0.0001] * 80))
     assert finding.cause == "storage" and ITEM in finding.places
-    assert finding.levers == ("cache_dataset",)
+    assert finding.levers == ("cache_dataset", "stage_data")
+
+
+@pytest.mark.parametrize(
+    ("loader", "levers"),
+    [
+        ({"names_files": False}, ("cache_dataset",)),
+        ({"names_files": True}, ("cache_dataset", "stage_data")),
+        ({"names_files": True, "samples": None}, ("stage_data",)),
+    ],
+)
+def test_files_can_be_staged_where_there_are_any(
+    loader: dict[str, Any], levers: tuple[str, ...]
+) -> None:
+    one = loaded((90.0, [ITEM]), item_cpu_seconds=[0.0001] * 80)
+    inventory = with_loader(workers=2, persistent=True, **loader)
+    finding = found(case(waits(), one.inspection, **inventory))
+    assert finding.cause == "storage" and finding.levers == levers
 
 
 def test_a_few_items_may_take_most_of_the_time() -> None:

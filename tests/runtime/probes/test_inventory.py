@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,6 +48,7 @@ def test_a_whole_job(torch: Any, jobs: Any, watch: Watch) -> None:
             pinned=False,
             drop_last=False,
             shuffled=True,
+            names_files=False,
         )
     ]
     assert inventory.optimizer_built
@@ -204,6 +206,12 @@ class TestLoaders:
         seen = found(watch).loaders[0]
         assert (seen.dataset, seen.samples, seen.batches) == ("Stream", None, None)
         assert not seen.shuffled
+
+    def test_whose_dataset_names_files(self, torch: Any, watch: Watch, tmp_path: Path) -> None:
+        numbers = torch.utils.data.TensorDataset(torch.ones(8, 4))
+        numbers.root = tmp_path
+        list(torch.utils.data.DataLoader(numbers))
+        assert found(watch).loaders[0].names_files
 
     def test_with_a_batch_sampler(self, torch: Any, jobs: Any, watch: Watch) -> None:
         data = torch.utils.data

@@ -107,9 +107,12 @@ def _evidence(case: Case, wait: float, saved: float) -> tuple[str, ...]:
 
 
 def _levers(case: Case, cause: str) -> tuple[str, ...]:
-    """All of them need a dataset whose items can be asked for by their number."""
+    """Workers and kept items need a dataset whose items can be asked for by their number."""
     loader = case.loader
-    if loader is None or loader.samples is None:
+    if loader is None:
         return ()
+    staged = ("stage_data",) if cause == "storage" and loader.names_files is not False else ()
+    if loader.samples is None:
+        return staged
     workers = ("loader_workers",) if loader.workers < case.cores else ()
-    return workers if cause in NOT_KEPT else (*workers, "cache_dataset")
+    return workers if cause in NOT_KEPT else (*workers, "cache_dataset", *staged)

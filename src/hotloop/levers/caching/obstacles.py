@@ -37,8 +37,13 @@ def _innermost(torch: Any, dataset: Any) -> Any:
 def _fork_obstacle(loader: Any) -> str:
     if sys.platform != "linux":
         return "it is filled by forked processes, which are safe on Linux alone"
-    context = getattr(loader, "multiprocessing_context", None) or multiprocessing
-    way = context.get_start_method(allow_none=True) or "fork"
+    way = start_method(loader)
     if loader.num_workers and way != "fork":
         return f"its workers start by {way}, and each would get a copy of all items"
     return ""
+
+
+def start_method(loader: Any) -> str:
+    """How its workers start, if it has any."""
+    context = getattr(loader, "multiprocessing_context", None) or multiprocessing
+    return context.get_start_method(allow_none=True) or "fork"

@@ -11,6 +11,7 @@ from typing import Any
 from hotloop.levers.blocks import repeated_blocks
 from hotloop.levers.eight_bits import is_large
 from hotloop.levers.padded_products import odd_sizes
+from hotloop.levers.staging.files import names_files
 from hotloop.measurement import (
     Events,
     Inventory,
@@ -190,6 +191,7 @@ def _loader(loader: Any) -> LoaderSeen:
         pinned=bool(loader.pin_memory),
         drop_last=bool(loader.drop_last),
         shuffled="Random" in sampler,
+        names_files=names_files(loader.dataset),
     )
 
 
