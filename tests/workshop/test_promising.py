@@ -202,3 +202,6 @@ def test_what_the_cpu_waits_for_costs_no_more_than_the_gpu_idles() -> None:
     shares = {one.lever: one.share for one in candidates}
     assert shares["bf16"] == pytest.approx(0.5)
     assert shares.get("pin_memory", 0.0) == pytest.approx(0.01)
+    unread = replace(seen, gpu_phases=())  # then there is only the CPU's clock to go by
+    candidates, _ = promising(measured(), unread, 8, Options(), diagnosis)
+    assert {one.lever: one.share for one in candidates}["pin_memory"] > 0.5

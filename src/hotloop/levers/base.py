@@ -88,7 +88,7 @@ class Seen:
             sum(one.share for one in clock if one.phase in phases)
             for clock in (self.figures.phases, self.figures.gpu_phases)
         )
-        return max(gpu, min(cpu, self.gpu_idle))
+        return max(gpu, min(cpu, self.gpu_idle)) if self.figures.gpu_phases else cpu
 
 
 @dataclass(frozen=True)
