@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.runtime.probes import progress
+from hotloop.runtime.probes import compile_times, progress
 from hotloop.runtime.probes.clock import Numbers
 from hotloop.runtime.probes.progress import ProgressProbe
 from hotloop.seams import Seams
@@ -195,6 +195,18 @@ class TestGivingUp:
         def lasting(number: int) -> float:
             return 60.0 if number <= 10 else 0.9
 
+        assert self.steps_until_it_ends(tmp_path / "progress", now, lasting) is None
+
+    def test_compiling_does_not_count(
+        self, tmp_path: Path, now: list[float], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        compiled = [7.0]
+
+        def lasting(number: int) -> float:
+            compiled[0] += 40.0 if number == 30 else 0.0
+            return 40.5 if number == 30 else 0.9
+
+        monkeypatch.setattr(compile_times, "seconds", lambda: compiled[0])
         assert self.steps_until_it_ends(tmp_path / "progress", now, lasting) is None
 
     def test_it_is_the_mean_that_counts(self, tmp_path: Path, now: list[float]) -> None:

@@ -59,8 +59,8 @@ class ProgressProbe:
         self._optimizer_built = False
         self._first: float | None = None
         self._told = 0.0
-        self._warm: tuple[int, float] | None = None
-        """Where measuring began: steps made until then, and when."""
+        self._warm: tuple[int, float, float] | None = None
+        """Where measuring began: steps made until then, when, and seconds compiled until then."""
 
     def attach(self, seams: Seams) -> None:
         """After every other probe: reaching the last step ends the process."""
@@ -112,8 +112,9 @@ class ProgressProbe:
         limit = self._stop.give_up_above
         if limit is None or steps <= self._stop.warm_up:
             return False
-        now -= compile_times.seconds() or 0.0  # which is told apart
+        compiled = compile_times.seconds() or 0.0  # which is told apart
         if self._warm is None:
-            self._warm = steps, now
+            self._warm = steps, now, compiled
         measured = steps - self._warm[0]
-        return measured >= LEAST_STEPS and now - self._warm[1] > limit * measured
+        spent = now - self._warm[1] - (compiled - self._warm[2])
+        return measured >= LEAST_STEPS and spent > limit * measured
