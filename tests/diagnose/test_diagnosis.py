@@ -72,6 +72,14 @@ class TestVerdict:
         said = "Half of a step does nothing: without that the job would be 2.0× as fast."
         assert diagnose(case()).verdict == said
 
+    def test_an_optimisation_that_wins_much_more_is_named(self, found: list[Finding]) -> None:
+        little = finding("a", 0.5, title="Half of a step waits", gains={"loader_workers": 0.6})
+        found.append(little)
+        assert diagnose(case()).verdict.endswith("would be 2.0× as fast.")
+        found[0] = replace(little, gains={"cache_dataset": 0.9})
+        said = "would be 2.0× as fast, and up to 10.0× by cache_dataset."
+        assert diagnose(case()).verdict.endswith(said)
+
     def test_a_title_that_names_its_cause_brings_no_second_colon(
         self, found: list[Finding]
     ) -> None:

@@ -82,7 +82,12 @@ class Finding:
     @property
     def gain(self) -> float:
         """How many times faster the job would be without it."""
-        return 1 / (1 - min(self.share, 0.99))
+        return times_as_fast(self.share)
+
+
+def times_as_fast(share: float) -> float:
+    """Without this share of a step's time."""
+    return 1 / (1 - min(share, 0.99))
 
 
 Rule = Callable[[Case], Finding | None]

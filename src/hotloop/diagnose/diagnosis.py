@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hotloop.diagnose.base import Case, Effort, Finding
+from hotloop.diagnose.base import Case, Effort, Finding, times_as_fast
 from hotloop.diagnose.checklist import Point, checklist
 from hotloop.diagnose.footprint import WORLD_AVERAGE
 from hotloop.diagnose.lever_gains import with_gains
@@ -14,6 +14,9 @@ from hotloop.diagnose.wording import in_a_sentence
 
 WEIGHTS = {Effort.SETTING: 1.0, Effort.LINES: 0.95, Effort.REWRITE: 0.85}
 """Of two that could win about as much, the one that is done sooner stands first."""
+
+MUCH_MORE = 1.5
+"""Times what a finding's own remedy wins: then what wins it belongs in the verdict, too."""
 
 EXPLAINED_BY = {
     "launch_bound": ("python_loop", "microbatches", "optimizer_bound", "tiny_batch"),
@@ -63,11 +66,18 @@ def _order(finding: Finding) -> tuple[bool, float]:
     return not finding.is_limit, -finding.share * WEIGHTS[finding.effort]
 
 
+def _more(finding: Finding) -> str:
+    """Where one of its optimisations would win much more than its own remedy."""
+    lever = max(finding.gains, key=finding.won_by, default="")
+    gain = times_as_fast(finding.won_by(lever))
+    return f", and up to {gain:.1f}× by {lever}" if gain > MUCH_MORE * finding.gain else ""
+
+
 def _verdict(case: Case, findings: tuple[Finding, ...]) -> str:
     if findings and findings[0].is_limit:
         first = findings[0]
         limit = in_a_sentence(first.title)
-        return f"{limit}: without that the job would be {first.gain:.1f}× as fast."
+        return f"{limit}: without that the job would be {first.gain:.1f}× as fast{_more(first)}."
     roof = next((finding for finding in findings if finding.rule == "at_the_roof"), None)
     if roof is not None:
         return f"{roof.title}."
