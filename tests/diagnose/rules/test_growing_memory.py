@@ -33,7 +33,7 @@ def slowing(by: float) -> Log:
 def test_every_step_keeps_what_it_made() -> None:
     finding = growing_memory(job([500 + 10.5 * i for i in range(40)]))
     assert finding is not None
-    assert finding.title.startswith("memory on the host grows by 10.5 MiB a step")
+    assert finding.title.startswith("Memory on the host grows by 10.5 MiB a step")
     # 2,688 new pages a step of 20 ms.
     assert finding.is_limit and finding.share == pytest.approx(2688 * 0.7e-6 / 0.02, rel=0.02)
 

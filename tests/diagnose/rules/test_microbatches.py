@@ -34,7 +34,7 @@ def job(log: Log, flops: float = 4e6) -> Case:
 def test_the_fixed_cost_of_a_pass_is_paid_once_instead_of_four_times() -> None:
     finding = microbatches(job(accumulated()))
     assert finding is not None and finding.places == (BACKWARD,)
-    assert finding.title.startswith("a step takes 4 passes of 2 samples")
+    assert finding.title.startswith("A step takes 4 passes of 2 samples")
     assert finding.share == pytest.approx((8 - 0.1) * 3 / 4 / 9, rel=0.02)
 
 

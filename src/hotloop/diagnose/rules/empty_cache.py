@@ -28,7 +28,7 @@ def empty_cache(case: Case) -> Finding | None:
         return None
     return Finding(
         rule="empty_cache",
-        title=f"emptying the cache of GPU memory costs {percent(share)} of a step",
+        title=f"Emptying the cache of GPU memory costs {percent(share)} of a step",
         share=share,
         remedy="Leave torch.cuda.empty_cache() out of the loop.",
         effort=Effort.LINES,

@@ -31,7 +31,7 @@ def evaluation_with_gradients(case: Case) -> Finding | None:
         return None
     return Finding(
         rule="evaluation_with_gradients",
-        title=f"evaluation runs with gradients enabled, for {percent(spent / whole)} of the run",
+        title=f"Evaluation runs with gradients enabled, for {percent(spent / whole)} of the run",
         share=share,
         remedy="Evaluate under torch.no_grad() or torch.inference_mode().",
         effort=Effort.LINES,

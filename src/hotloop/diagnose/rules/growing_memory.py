@@ -43,7 +43,7 @@ def growing_memory(case: Case) -> Finding | None:
         evidence.append(f"estimate of what growing costs a step: {pages}")
     return Finding(
         rule="growing_memory",
-        title=f"memory on the {growth.where} grows by {size(growth.a_step)} a step",
+        title=f"Memory on the {growth.where} grows by {size(growth.a_step)} a step",
         share=share if share >= LEAST_SHARE else 0.0,
         remedy="Keep numbers rather than tensors with their history: .item() or .detach().",
         effort=Effort.LINES,

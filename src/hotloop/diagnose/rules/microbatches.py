@@ -27,7 +27,7 @@ def microbatches(case: Case) -> Finding | None:
     each = f"{found.samples:.3g} samples" if found.samples else "a part of a batch"
     return Finding(
         rule="microbatches",
-        title=f"a step takes {found.a_step:.0f} passes of {each} each, one after the other",
+        title=f"A step takes {found.a_step:.0f} passes of {each} each, one after the other",
         share=saved,
         remedy="Take larger parts, as memory allows, unless state is carried between them.",
         levers=("microbatch",) if case.measurement.inventory.loop else (),

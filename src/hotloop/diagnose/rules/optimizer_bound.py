@@ -38,7 +38,7 @@ def optimizer_bound(case: Case) -> Finding | None:
     lines = seconds_by_line(sightings(case), lambda one: one.phase == Phase.OPTIMIZER)
     return Finding(
         rule="optimizer_bound",
-        title=f"the optimizer takes {percent(share)} of a step",
+        title=f"The optimizer takes {percent(share)} of a step",
         share=0.0 if at_once else saved,
         remedy=_remedy(optimizer, at_once),
         effort=Effort.SETTING if optimizer.name in FOREACH and not at_once else Effort.LINES,

@@ -34,7 +34,7 @@ def python_loop(case: Case) -> Finding | None:
     queued = sum(line.operators for line in lines)
     return Finding(
         rule="python_loop",
-        title=f"a Python loop over tensors takes {percent(taken)} of a step",
+        title=f"A Python loop over tensors takes {percent(taken)} of a step",
         share=saved,
         remedy="Do the same to whole tensors at once, or compile the function that holds the loop.",
         effort=Effort.LINES,

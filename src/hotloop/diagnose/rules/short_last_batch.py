@@ -38,7 +38,7 @@ def short_last_batch(case: Case) -> Finding | None:
     lines = in_the_loop(sightings(case), lambda one: one.phase == Phase.FORWARD)
     return Finding(
         rule="short_last_batch",
-        title=f"one step in {len(steps) / len(short):.2g} is taken for {few:.3g} samples instead "
+        title=f"One step in {len(steps) / len(short):.2g} is taken for {few:.3g} samples instead "
         f"of {usual}, and costs {percent(took / other)} of a full one",
         share=share,
         remedy="Drop the short batch (drop_last=True), or let the batch size divide the data.",

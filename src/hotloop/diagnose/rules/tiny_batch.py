@@ -38,7 +38,7 @@ def tiny_batch(case: Case) -> Finding | None:
     lines = in_the_loop(sightings(case), lambda one: one.phase == Phase.FORWARD)
     return Finding(
         rule="tiny_batch",
-        title=f"a step takes {seconds(found.seconds)} of passes for {found.samples:.3g} samples",
+        title=f"A step takes {seconds(found.seconds)} of passes for {found.samples:.3g} samples",
         share=saved,
         remedy="Take larger batches. That changes the training, and its learning rate with it.",
         effort=Effort.SETTING,
