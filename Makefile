@@ -8,10 +8,10 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 
 .PHONY: demo test docs clean
 
-# It is to be short: without workers, which win less here and would be proven beside the rest, without
-# compiling, and in the arithmetic that the script has.
+# It is to be short: without what wins less here, or nothing, and would be proven beside the rest on a busy
+# machine, and in the arithmetic that the script has.
 demo: $(READY)
-	cd examples && ../$(BIN)/hotloop optimize --steps 20 --effect same_math --skip loader_workers,compile image_cnn.py
+	cd examples && ../$(BIN)/hotloop optimize --steps 20 --effect same_math --skip loader_workers,channels_last,compile image_cnn.py
 
 # ruff and mypy are among the tests, and take their time beside the others. Files come in their
 # order, in which those with the longest tests are early; threads that wait leave others the core.
