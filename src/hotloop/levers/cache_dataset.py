@@ -18,12 +18,12 @@ from hotloop.levers.caching.cache import ANEW, Cache, View
 from hotloop.levers.caching.filling import MOST_PROCESSES, Filled, Limits, fill
 from hotloop.levers.caching.kept_items import Unfit
 from hotloop.levers.caching.obstacles import IN_MEMORY, obstacle
+from hotloop.levers.waiting import needless
 
 if TYPE_CHECKING:
     from hotloop.measurement import LoaderSeen
     from hotloop.seams import Seams
 
-WAITING = 0.02
 FILL_SECONDS = 60
 
 
@@ -52,11 +52,10 @@ class CacheDataset(Lever):
 
     @classmethod
     def expected(cls, seen: Seen) -> Expectation:
+        if reason := needless(seen):
+            return refuse(reason)
         loader, share = seen.loader, seen.share("data")
-        if loader is None:
-            return refuse("the script has no loader")
-        if share < WAITING:
-            return refuse(f"it waits for data during {share:.1%} of a step")
+        assert loader is not None
         if loader.samples is None:
             return refuse("its items cannot be asked for by their number")
         if loader.dataset in IN_MEMORY:

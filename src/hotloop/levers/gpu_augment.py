@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.waiting import hardly_waits
 
 if TYPE_CHECKING:
     from hotloop.seams import Seams
-
-WAITING = 0.02
 
 
 @dataclass
@@ -34,16 +33,16 @@ class GpuAugment(Lever):
 
     @classmethod
     def expected(cls, seen: Seen) -> Expectation:
-        loop, waits = seen.measurement.inventory.loop, seen.share("data")
+        loop = seen.measurement.inventory.loop
         if loop is None:
             return refuse("only a job that hotloop's own loop trains can declare an augmentation")
         if not loop.augments:
             return refuse("the job declares no augmentation")
         if not seen.on_gpu:
             return refuse("the device that computes is the one that loads")
-        if waits < WAITING:
-            return refuse(f"it waits for data during {waits:.1%} of a step")
-        return Expectation(waits)
+        if reason := hardly_waits(seen):
+            return refuse(reason)
+        return Expectation(seen.share("data"))
 
     def apply(self, torch: Any, seams: Seams) -> None:
         seams.loop.before.append(self._begin)

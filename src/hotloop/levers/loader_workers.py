@@ -16,6 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.waiting import needless
 
 if TYPE_CHECKING:
     from hotloop.seams import Seams
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 MOST_WORKERS = 256
 USUAL_WORKERS = 16
 """More of them seldom help one loop, and each takes memory."""
-WAITING = 0.02
 LOOKS = 32
 
 
@@ -59,11 +59,10 @@ class LoaderWorkers(Lever):
 
     @classmethod
     def expected(cls, seen: Seen) -> Expectation:
+        if reason := needless(seen):
+            return refuse(reason)
         loader, share = seen.loader, seen.share("data")
-        if loader is None:
-            return refuse("the script has no loader")
-        if share < WAITING:
-            return refuse(f"it waits for data during {share:.1%} of a step")
+        assert loader is not None
         if loader.workers >= seen.cores:
             return refuse(f"its loader already has {loader.workers} workers, on {seen.cores} cores")
         return Expectation(share)

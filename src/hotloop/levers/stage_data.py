@@ -21,11 +21,11 @@ from hotloop.levers.staging import folders
 from hotloop.levers.staging.copying import copy_all, to_copy
 from hotloop.levers.staging.files import named_files
 from hotloop.levers.staging.redirecting import Redirection
+from hotloop.levers.waiting import needless
 
 if TYPE_CHECKING:
     from hotloop.seams import Seams
 
-WAITING = 0.02
 FILL_SECONDS = 60
 MOST_FILES = 200_000
 
@@ -57,11 +57,10 @@ class StageData(Lever):
 
     @classmethod
     def expected(cls, seen: Seen) -> Expectation:
+        if reason := needless(seen):
+            return refuse(reason)
         loader, share = seen.loader, seen.share("data")
-        if loader is None:
-            return refuse("the script has no loader")
-        if share < WAITING:
-            return refuse(f"it waits for data during {share:.1%} of a step")
+        assert loader is not None
         if loader.dataset in IN_MEMORY:
             return refuse("its items lie in memory already")
         if loader.names_files is False:
