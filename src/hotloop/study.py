@@ -51,6 +51,11 @@ NO_TIME = "there was no time left to try it and to prove it"
 """Why an optimisation is refused that nothing else speaks against."""
 
 
+def too_small(share: float) -> str:
+    """Why one is not tried that could win so little."""
+    return f"it could win {share:.1%} of a step at the very most"
+
+
 @dataclass(frozen=True)
 class Refused:
     """An optimisation that is not in the plan."""

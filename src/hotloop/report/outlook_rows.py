@@ -9,7 +9,7 @@ from hotloop import units
 from hotloop.levers.base import Group
 from hotloop.levers.registry import LEVERS
 from hotloop.search.climb import Candidate
-from hotloop.study import Found, Study
+from hotloop.study import Found, Study, too_small
 from hotloop.trial.trial import State
 
 
@@ -71,14 +71,8 @@ def _worth(candidate: Candidate, objective: str) -> str:
 
 
 def _later(candidate: Candidate) -> str:
-    return (
-        f"it could win {candidate.share:.1%} of a step at the very most, "
-        f"unless the job becomes {_at_least(candidate.worth_from)}× as fast"
-    )
-
-
-def _at_least(times: float) -> str:
-    return f"{math.ceil(times * 10) / 10:g}"
+    times = math.ceil(candidate.worth_from * 10) / 10
+    return f"{too_small(candidate.share)}, unless the job becomes {times:g}× as fast"
 
 
 def _between(low: int, high: int) -> str:

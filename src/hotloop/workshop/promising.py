@@ -13,9 +13,8 @@ from hotloop.levers.registry import LEVERS
 from hotloop.machine import Machine
 from hotloop.measurement import Measurement
 from hotloop.search.climb import Candidate
-from hotloop.study import Options, Refused
+from hotloop.study import Options, Refused, too_small
 from hotloop.suggest import LEAST_SHARE
-from hotloop.workshop.refusals import too_small
 
 HOW_FAR = list(Effect)
 """From what changes least to what changes most."""

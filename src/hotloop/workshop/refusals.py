@@ -10,7 +10,7 @@ from hotloop.plan import Plan
 from hotloop.search.climb import Climb
 from hotloop.search.interactions import MAKES_NEEDLESS, names, stood_for
 from hotloop.search.proof import Proof
-from hotloop.study import NO_TIME, Found, Refused
+from hotloop.study import NO_TIME, Found, Refused, too_small
 from hotloop.trial.trial import State, Trial
 
 NOT_EXAMINED = "it helped, but there was no time left to show that the training stays the same"
@@ -49,10 +49,6 @@ def refusals(
             if lever not in kept
         ),
     )
-
-
-def too_small(share: float) -> str:
-    return f"it could win {share:.1%} of a step at the very most"
 
 
 def _not_the_same(why: str) -> str:
