@@ -351,7 +351,7 @@ class TestBudget:
         assert found(record).plan is None
         assert found(record).verdict.startswith("The time granted was over")
         assert sum(trial.seconds for trial in record.trials) <= budget
-        assert record.trials[-1].purpose == "soak"  # no proof is begun that cannot be finished
+        assert record.trials[-1].purpose == "proof"  # of which --resume makes use
         assert not (tmp_path / "reference").exists()
 
     def test_that_was_too_short_for_all_of_them_is_no_verdict_on_the_rest(

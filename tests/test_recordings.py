@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,20 @@ def test_bf16_is_the_same_training_only_by_the_rounding_it_declares(name: str) -
         held_to_more = judged(study, lower, 10)
         assert not held_to_more.same
         assert held_to_more.reasons[0].startswith("arithmetic: ")
+
+
+def test_an_update_made_of_rounding_is_no_difference_in_the_training() -> None:
+    """Fused attention rounds the gradient of its keys' bias otherwise, which is nothing else."""
+    study = recorded("gpt2-examined-h200")
+    exact, whole = of_purpose(study, "candidate")
+    assert "bf16" not in [one.lever for one in exact.plan.levers]
+    assert judged(study, exact, 23).same
+    assert judged(study, whole, 7).same
+    assert whole.evidence is not None
+    blind = [replace(one, unsettled=0.0) for one in whole.evidence.differences]
+    taken = replace(whole, evidence=replace(whole.evidence, differences=blind))
+    (said,) = judged(study, taken, 7).reasons
+    assert "attention.attend.bias" in said
 
 
 def test_another_job_is_not_the_same_training() -> None:

@@ -71,6 +71,8 @@ class Difference:
     """The part of it that lies along the reference: 1 where the two are equal."""
     ulp: float
     """The norm of one rounding of the tensor itself."""
+    unsettled: float = 0.0
+    """Of an update: the norm of its difference where rounding has decided what the gradient is."""
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,9 @@ from hotloop.workshop.workshop import Granted, Workshop, score_of
 RoofOf = Callable[[Measurement], Roof | None]
 """What the machine can do at most, for a job that was measured so."""
 
-LOOK_FROM = 20.0
-"""Times the first trial: with less time than that a search has none to spare for a diagnosis."""
+LOOK_FROM = 12.0
+"""Times the first trial: with less time than that a search has none to spare for a diagnosis. It
+takes less than one trial, and without it much is not tried, or in vain."""
 
 
 def optimize(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -20,8 +21,9 @@ def seen(
     reference: float = 1.0,
     along: float = 1.0,
     ulp: float = 1e-7,
+    unsettled: float = 0.0,
 ) -> Difference:
-    return Difference(step, quantity, tensor, reference, difference, along, ulp)
+    return Difference(step, quantity, tensor, reference, difference, along, ulp, unsettled)
 
 
 def ratios(candidate: Sequence[Difference], yardstick: Sequence[Difference]) -> dict[str, float]:
@@ -50,6 +52,25 @@ def test_gradients_and_updates_are_told_apart() -> None:
     found = ratios(candidate, [seen(NOISE), seen(NOISE, quantity="update")])
     assert found["the updates"] == pytest.approx(2.0)
     assert found["the gradients"] == 0.0
+
+
+def test_an_update_is_judged_where_its_gradient_is_known() -> None:
+    """As of the bias of an attention's keys, whose gradient is zero but for rounding."""
+    bias: dict[str, Any] = {"tensor": "bias", "quantity": "update", "reference": 1e-3}
+    weight: dict[str, Any] = {"tensor": "w", "quantity": "update", "reference": 100.0}
+    yardstick = [seen(NOISE, **bias), seen(100 * NOISE, **weight)]
+    candidate = [seen(50 * NOISE, **bias, unsettled=49.9 * NOISE), seen(100 * NOISE, **weight)]
+    found = ratios(candidate, yardstick)
+    assert found["the update of bias"] == pytest.approx((50**2 - 49.9**2) ** 0.5 / 20)
+    known = [seen(50 * NOISE, **bias), seen(100 * NOISE, **weight)]
+    assert ratios(known, yardstick)["the update of bias"] == pytest.approx(2.5)
+
+
+def test_all_updates_together_are_judged_whether_their_gradients_are_known_or_not() -> None:
+    candidate = [seen(20 * NOISE, quantity="update", unsettled=20 * NOISE)]
+    found = ratios(candidate, [seen(NOISE, quantity="update")])
+    assert found["the update of w"] == 0.0
+    assert found["the updates"] == pytest.approx(2.0)
 
 
 def test_a_single_step_that_jumps_means_nothing() -> None:

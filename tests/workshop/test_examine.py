@@ -14,6 +14,7 @@ from hotloop.equivalence.judge import LOWER_PRECISION, SAME_MATH, Equivalence, W
 from hotloop.evidence import Evidence, StepSeen, Structure
 from hotloop.measurement import Inventory, Measurement, Precision, Software
 from hotloop.plan import LeverSetting, Plan
+from hotloop.search.climb import BudgetSpent
 from hotloop.study import Found, Options, Study
 from hotloop.trial.launch import Glimpse, Order, Watcher
 from hotloop.trial.spec import Exam
@@ -53,6 +54,15 @@ class Launcher:
         (exam,) = [order.exam for order in self.orders if order.purpose == purpose]
         assert exam is not None
         return exam
+
+
+class NoTime(dict[int, Trial]):
+    """There is none for what is not known yet."""
+
+    def __contains__(self, key: object) -> bool:
+        if not super().__contains__(key):
+            raise BudgetSpent
+        return True
 
 
 class Nobody:
@@ -103,7 +113,16 @@ def test_what_it_is_compared_with_is_run_once_for_all_plans(examiner: Any) -> No
     assert len(launcher.orders) == before + 1
 
 
-def test_what_claims_the_same_arithmetic_is_held_to_it_without_the_rest(examiner: Any) -> None:
+@pytest.fixture
+def content(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever was run trains the same."""
+    same = Equivalence(True, (), STEPS, 5, (), ())
+    monkeypatch.setattr(examine, "judge", lambda *args: same)
+
+
+def test_what_claims_the_same_arithmetic_is_held_to_it_without_the_rest(
+    examiner: Any, content: None
+) -> None:
     one, launcher = examiner()
     one.examine(Plan((FUSED, BF16)))
     candidates = [order.plan.levers for order in launcher.orders if order.purpose == "candidate"]
@@ -112,6 +131,26 @@ def test_what_claims_the_same_arithmetic_is_held_to_it_without_the_rest(examiner
         "yardstick 23",
         "yardstick 7",
     ]
+
+
+def test_of_a_part_that_trains_otherwise_the_whole_need_not_be_run(examiner: Any) -> None:
+    one, launcher = examiner()
+    assert not one.examine(Plan((FUSED, BF16))).same
+    candidates = [order.plan.levers for order in launcher.orders if order.purpose == "candidate"]
+    assert candidates == [(FUSED,)]
+
+
+def test_a_part_that_was_examined_before_the_time_was_over_is_not_again(
+    examiner: Any, content: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, launcher = examiner()
+    with monkeypatch.context() as patch, pytest.raises(BudgetSpent):
+        patch.setattr(one, "_yardsticks", NoTime({23: one._yardstick(23)}))
+        one.examine(Plan((FUSED, BF16)))
+    one._yardsticks = {}
+    one.examine(Plan((FUSED, BF16)))
+    candidates = [order.plan.levers for order in launcher.orders if order.purpose == "candidate"]
+    assert candidates == [(FUSED,), (FUSED, BF16)]
 
 
 def test_a_plan_of_lower_precision_alone_is_examined_by_its_own_yardstick(examiner: Any) -> None:
@@ -148,7 +187,8 @@ def test_every_trial_knows_its_part(examiner: Any, tmp_path: Path) -> None:
     beside = replace(reference, is_reference=False)
     assert launcher.exam("candidate") == beside
     assert launcher.exam("yardstick 23") == replace(beside, noise_bits=23)
-    assert launcher.exam("reseeded 2") == replace(beside, forced=(), seed=2)
+    # Another seed is followed as far as a run is free.
+    assert launcher.exam("reseeded 2") == replace(beside, steps=36, forced=(), seed=2)
 
 
 def test_compiled_code_draws_as_eager_code_does_where_a_model_draws(examiner: Any) -> None:
@@ -231,5 +271,5 @@ def test_a_job_that_ends_before_is_compared_within_its_own_steps(examiner: Any) 
     one.examine(Plan((FUSED,)))
     assert launcher.purposes[:3] == ["reference", "reference", "yardstick 23"]
     asked = [order.exam.steps for order in launcher.orders]
-    assert asked == [STEPS] + [32] * 5
+    assert asked == [STEPS, 32, 32, 19, 19, 32]
     assert max(launcher.orders[1].exam.forced) < 32

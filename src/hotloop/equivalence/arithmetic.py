@@ -6,6 +6,10 @@ tolerance would be too tight for one model and blind for the next.
 
 Judged by the median over the compared steps. Where a rounding decides which of two numbers is the
 larger, as in a ReLU or a maximum, single steps differ by much more than rounding and mean nothing.
+
+A gradient that is zero but for rounding, as that of the bias of an attention's keys, says nothing;
+but an optimizer that divides it by its own size makes a whole update of it, in either direction. So
+a tensor's update is judged where its gradient is known. All updates together are, everywhere.
 """
 
 from __future__ import annotations
@@ -75,7 +79,7 @@ def _of_quantity(
         for name, one in here.items():
             other = there.get(name)
             size = max(other.difference or 0.0 if other else 0.0, noise * one.reference, one.ulp)
-            by_tensor[name].append(_ratio(one.difference, size))
+            by_tensor[name].append(_ratio(_settled(one), size))
     yield Closeness(f"the {quantity}s", statistics.median(totals) / factor)
     yield Closeness(f"the size of the {quantity}s", statistics.median(along) / factor)
     for name, ratios in by_tensor.items():
@@ -98,6 +102,12 @@ def _ratio(difference: float | None, size: float) -> float:
     if difference is None:
         return math.inf
     return difference / size if size else (math.inf if difference else 0.0)
+
+
+def _settled(one: Difference) -> float | None:
+    if one.difference is None:
+        return None
+    return math.sqrt(max(0.0, one.difference**2 - one.unsettled**2))
 
 
 def _is_finite(step: _Step) -> bool:

@@ -46,7 +46,8 @@ class ScriptDriver:
         patches.route(data.DataLoader, "__iter__", seams.loader)
         patches.route(data._BaseDataLoaderIter, "__next__", seams.batch)
         patches.route(torch.autograd, "backward", seams.backward)
-        patches.route(torch.autograd, "grad", seams.grad)
+        if seams.grad.is_used:
+            patches.replace(torch.autograd, "grad", _grad(torch, seams.grad))
         patches.route(torch.Tensor, "retain_grad", seams.retained)
         patches.route(torch.amp.grad_scaler.GradScaler, "scale", seams.scale)
         patches.route(torch.amp.grad_scaler.GradScaler, "step", seams.scaler_step)
@@ -115,6 +116,20 @@ def _by_name(seam: Seam, init: Any) -> Any:
         return passing(made, **dict(zip(names, args, strict=False)), **kwargs)
 
     return build
+
+
+def _grad(torch: Any, seam: Seam) -> Any:
+    """Torch differentiates what it compiles by this very function: that is no pass of the job's."""
+    original = torch.autograd.grad
+    passing = through(seam, original)
+    is_traced, compiled = torch.compiler.is_compiling, torch._guards.TracingContext.try_get
+
+    @functools.wraps(original)
+    def grad(*args: Any, **kwargs: Any) -> Any:
+        is_ours = not is_traced() and compiled() is None
+        return (passing if is_ours else original)(*args, **kwargs)
+
+    return grad
 
 
 def _setting_threads(seam: Seam, original: Any) -> Any:

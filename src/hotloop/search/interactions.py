@@ -142,6 +142,12 @@ def without(plan: Plan, lever: str) -> Plan:
     return _ordered(_dropped({setting.lever: setting for setting in plan.levers}, lever))
 
 
+def apart(plan: Plan, lever: str) -> tuple[LeverSetting, ...]:
+    """Of a plan: this one, and what it cannot be without."""
+    required = [one for name in LEVERS[lever].requires for one in apart(plan, name)]
+    return (*required, *(one for one in plan.levers if one.lever == lever))
+
+
 def missing(plan: Plan, lever: str) -> tuple[str, ...]:
     """What it requires and the plan does not have."""
     return tuple(name for name in LEVERS[lever].requires if name not in names(plan))

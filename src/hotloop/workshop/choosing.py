@@ -11,7 +11,7 @@ from math import prod
 from hotloop.equivalence.judge import Equivalence
 from hotloop.plan import Plan
 from hotloop.search.climb import BudgetSpent, Candidate, Climb, climb
-from hotloop.search.interactions import combined, names, without
+from hotloop.search.interactions import apart, combined, names, without
 from hotloop.trial.trial import Trial
 from hotloop.workshop.examine import Examiner
 from hotloop.workshop.footing import Footing, NoPlan
@@ -19,7 +19,6 @@ from hotloop.workshop.outlook import (
     AFTER_THE_CLIMB,
     Later,
     after_the_examination,
-    after_the_soak,
     is_short,
 )
 from hotloop.workshop.soak import NOT_BORNE
@@ -115,7 +114,7 @@ class Choice:
         """Whatever differs by itself; if only their combination does, the last one found."""
         needed = footing.plan
         added = [one for one in plan.levers if one not in needed.levers]
-        alone = {one.lever: combined(needed, (one,)) for one in added}
+        alone = {one.lever: combined(needed, apart(plan, one.lever)) for one in added}
         if len(alone) > 1:
             judged = {lever: examiner.examine(single) for lever, single in alone.items()}
             self.excluded |= {
@@ -126,18 +125,14 @@ class Choice:
 
     def _endures(self, plan: Plan, footing: Footing) -> bool:
         """If it does not, what is to blame is known afterwards."""
-        self._workshop.keep_back(after_the_soak(plan, footing.plan))
-        try:
-            soaked = footing.soaked(plan)
-            footing.note(soaked=soaked)
-            if soaked.reason.startswith(NOT_BORNE):
-                raise NoPlan(f"No plan is handed out: {soaked.reason}.")
-            if soaked.passed:
-                self.endured = plan
-            else:
-                self.unfit[self._to_blame(plan, footing)] = soaked.reason
-        finally:
-            self._workshop.keep_back(Later())
+        soaked = footing.soaked(plan)
+        footing.note(soaked=soaked)
+        if soaked.reason.startswith(NOT_BORNE):
+            raise NoPlan(f"No plan is handed out: {soaked.reason}.")
+        if soaked.passed:
+            self.endured = plan
+        else:
+            self.unfit[self._to_blame(plan, footing)] = soaked.reason
         return soaked.passed
 
     def _to_blame(self, plan: Plan, footing: Footing) -> str:

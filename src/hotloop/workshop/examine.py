@@ -66,12 +66,15 @@ class Examiner:
         return [plan for plan, found in self._equivalences.values() if found.same]
 
     def _examined(self, plan: Plan) -> Equivalence:
+        """Of a part that trains otherwise the whole need not be run."""
         exact = Plan(tuple(one for one in plan.levers if self._is_exact(one)))
         parts = []
         if exact.levers != self.start.levers:
-            parts.append(self._judged(exact, self.own_bits))
-            self._keep(exact, self._said(together(parts)))
-        if exact != plan:
+            known = repr(exact.levers)
+            if known not in self._equivalences:
+                self._keep(exact, self._said(self._judged(exact, self.own_bits)))
+            parts.append(self._equivalences[known][1])
+        if exact != plan and all(part.same for part in parts):
             coarsest = min(_mantissa(one.lever) or self.own_bits for one in plan.levers)
             parts.append(self._judged(plan, min(coarsest, self.own_bits)))
         return self._said(together(parts))
@@ -172,12 +175,13 @@ class Examiner:
         seed: int = 0,
     ) -> Exam:
         steps = self.steps * _optimizer_steps(self.baseline)
+        forced = tuple(round(steps * point) for point in self._points)
         return Exam(
             folder=self._folder,
             is_reference=is_reference,
-            steps=steps,
-            # From other seeds the same weights would mean nothing.
-            forced=() if seed else tuple(round(steps * point) for point in self._points),
+            # From other seeds the same weights would mean nothing: it is the free run that counts.
+            steps=forced[0] if seed else steps,
+            forced=() if seed else forced,
             noise_bits=noise_bits,
             eager_random=eager_random,
             seed=seed,

@@ -69,10 +69,6 @@ def after_the_examination(plan: Plan, start: Plan) -> Later:
     return Later(TO_PROVE + TO_SOAK, of=(start, plan))
 
 
-def after_the_soak(plan: Plan, start: Plan) -> Later:
-    return Later(TO_PROVE, of=(start, plan))
-
-
 def after_the_proof(plan: Plan, start: Plan, soaked: Plan | None) -> Later:
     """Only where batches are larger than those that were soaked."""
     return Later() if plan == soaked else Later(TO_SOAK, of=(start, plan))

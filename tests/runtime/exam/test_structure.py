@@ -83,6 +83,22 @@ def test_what_a_checkpointed_block_differentiates_is_no_pass_of_the_job(
     assert [step.passes for step in noted.steps] == [1]
 
 
+@pytest.mark.parametrize("says_so", [True, False])
+def test_what_torch_differentiates_to_compile_is_no_pass_of_the_job(
+    torch: Any, jobs: Any, says_so: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`says_so`: whether it calls that compiling, which not all of its versions do."""
+    if not says_so:
+        monkeypatch.setattr(torch.compiler, "is_compiling", lambda: False)
+    noted = Noted(torch)
+    model, (x, y) = jobs.Net(), jobs.batch()
+    loss = torch.compile(lambda one, other: (one - other).square().mean(), backend="aot_eager")
+    loss(model(x), y).backward()
+    jobs.sgd(model).step()
+    noted.watch.driver.detach()
+    assert [step.passes for step in noted.steps] == [1]
+
+
 def test_clips_are_counted_by_the_step(torch: Any, jobs: Any, noted: Noted) -> None:
     model = jobs.Net()
     optimizer = jobs.sgd(model)

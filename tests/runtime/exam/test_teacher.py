@@ -133,6 +133,36 @@ def test_gradients_of_another_size_differ_along_the_reference(
         assert one.along == pytest.approx(1.5 if one.reference else 1.0, rel=1e-4)
 
 
+def test_an_update_by_a_gradient_that_rounding_has_decided_is_told_apart(
+    torch: Any, jobs: Any, tmp_path: Path
+) -> None:
+    """What is taken off again has no gradient; an optimizer makes an update of what is left."""
+
+    class Shifted(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self, scale: float) -> None:
+            super().__init__()
+            self.net, self.shift = jobs.Net(), torch.nn.Parameter(torch.ones(8, 1))
+            self.scale = scale
+
+        def forward(self, x: Any) -> Any:
+            shifted = self.net(x) + self.scale * self.shift[: len(x)]
+            return shifted - self.scale * (1 + 1e-7) * self.shift[: len(x)]
+
+    def training(scale: float) -> Training:
+        def adam(weights: Any) -> Any:
+            return torch.optim.Adam(weights, lr=0.01, eps=1e-15)
+
+        return Training(torch, jobs, adam, Shifted(scale))
+
+    found = {
+        one.tensor: one for one in of(taught(training(1.0), training(-1.0), tmp_path), "update")
+    }
+    shift = found.pop("model 0: shift")
+    assert shift.difference is not None and shift.difference > 0.1 * shift.reference > 0
+    assert shift.unsettled == pytest.approx(shift.difference)
+    assert all(one.unsettled == 0.0 for one in found.values())
+
+
 def test_buffers_are_part_of_what_a_step_begins_from(torch: Any, jobs: Any, tmp_path: Path) -> None:
     def model() -> Any:
         return torch.nn.Sequential(torch.nn.BatchNorm1d(4, affine=False), jobs.Net()).train()

@@ -107,6 +107,12 @@ def test_the_shortest_trial_has_some() -> None:
     assert Job(Cuda()).steps(rule.warm_up + rule.min_steps).whole_steps()
 
 
+def test_a_short_trial_that_is_steady_late_has_some_too() -> None:
+    rule = StopRule()
+    seen = Job(Cuda()).steps(rule.warm_up + rule.min_steps).whole_steps()
+    assert len([number for number in seen if number > rule.min_steps / 2]) > 3
+
+
 def test_of_two_optimizers_a_whole_cycle_is_seen() -> None:
     seen = Job(Cuda()).steps(MANY).whole_steps()
     assert any({number, number + 1} <= set(seen) for number in range(0, MANY, 2))

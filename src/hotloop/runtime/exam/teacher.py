@@ -15,6 +15,7 @@ from typing import Any
 
 from hotloop.evidence import Difference
 from hotloop.runtime.exam import randomness
+from hotloop.runtime.exam.distances import distance, norm
 
 
 class Teacher:
@@ -86,7 +87,10 @@ class Teacher:
 
     def _load(self, step: int, tensors: dict[str, Any]) -> None:
         torch = self._torch
-        saved = torch.load(self._file(step, "before"), map_location="cpu", weights_only=False)
+        # Mapped, not read: what is copied from there is copied once.
+        saved = torch.load(
+            self._file(step, "before"), map_location="cpu", weights_only=False, mmap=True
+        )
         if saved["tensors"].keys() != tensors.keys():
             odd = sorted(saved["tensors"].keys() ^ tensors.keys())
             raise ValueError(f"it has other weights than the reference, such as {odd[0]}")
@@ -115,19 +119,22 @@ class Teacher:
 
     def _compare(self, step: int, made: dict[str, dict[str, Any]]) -> None:
         path = self._file(step, "after")
-        reference = self._torch.load(path, map_location="cpu", weights_only=True)
+        reference = self._torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         for quantity, expected in reference.items():
             for name, wanted in expected.items():
+                of_update = quantity == "update"
+                ulp = self._ulp(self._start[name] if of_update else wanted)
+                slopes = [each["gradient"].get(name) for each in (reference, made)]
+                gradients = (slopes[0], slopes[1]) if of_update and None not in slopes else None
                 found = made[quantity].get(name)
-                ulp = self._ulp(wanted if quantity == "gradient" else self._start[name])
                 self.differences.append(
-                    _difference(self._torch, step, quantity, name, wanted, found, ulp)
+                    _difference(self._torch, step, quantity, name, wanted, found, gradients, ulp)
                 )
 
     def _ulp(self, tensor: Any) -> float:
         if not tensor.is_floating_point():
             return 0.0
-        return float(self._torch.finfo(tensor.dtype).eps * _norm(tensor))
+        return float(self._torch.finfo(tensor.dtype).eps) * norm(self._torch, tensor)
 
     def _tensors(self, roots: list[Any]) -> dict[str, Any]:
         """What a step depends on: the weights and buffers of models, and what optimizers train."""
@@ -172,17 +179,23 @@ class Teacher:
 
 
 def _difference(
-    torch: Any, step: int, quantity: str, name: str, wanted: Any, found: Any, ulp: float
+    torch: Any,
+    step: int,
+    quantity: str,
+    name: str,
+    wanted: Any,
+    found: Any,
+    gradients: tuple[Any, Any] | None,
+    ulp: float,
 ) -> Difference:
-    reference = _norm(wanted)
     if found is None:
-        return Difference(step, quantity, name, reference, None, 0.0, ulp)
-    one, other = (tensor.to(torch.float64).flatten() for tensor in (wanted, found))
-    difference = _norm(other - one)
-    along = float(one @ other) / reference**2 if reference else 1.0
-    if not math.isfinite(difference):
-        return Difference(step, quantity, name, reference, None, 0.0, ulp)
-    return Difference(step, quantity, name, reference, difference, along, ulp)
+        return Difference(step, quantity, name, norm(torch, wanted), None, 0.0, ulp)
+    seen = distance(torch, wanted, found, gradients)
+    if not math.isfinite(seen.difference):
+        return Difference(step, quantity, name, seen.reference, None, 0.0, ulp)
+    return Difference(
+        step, quantity, name, seen.reference, seen.difference, seen.along, ulp, seen.unsettled
+    )
 
 
 def _dense(torch: Any, gradient: Any) -> Any:
@@ -194,10 +207,6 @@ def _dense(torch: Any, gradient: Any) -> Any:
 def _on_host(tensor: Any) -> Any:
     """A copy, wherever it was."""
     return tensor.clone() if tensor.device.type == "cpu" else tensor.cpu()
-
-
-def _norm(tensor: Any) -> float:
-    return float(tensor.detach().double().norm())
 
 
 def _parameters(optimizer: Any) -> list[Any]:

@@ -12,7 +12,8 @@ from hotloop.measurement import Events, GpuTimes, Kind
 from hotloop.seams import After, Seam, Seams
 
 FIRST, STEPS_ON, EVERY = 10, 6, 96
-"""Counted in steps of any optimizer: with two of them some whole steps still lie inside."""
+"""Counted in steps of any optimizer: with two of them some whole steps still lie inside. At first
+they come sooner one after the other: a short trial may be steady only after the first of them."""
 
 
 class GpuClock:
@@ -22,6 +23,8 @@ class GpuClock:
         self._marks: list[tuple[int, int, Any, Any]] = []
         """When the span began on the host, its kind, and its two events."""
         self._steps = 0
+        self._begin = FIRST
+        """The step with which a window begins, that is open or comes next."""
         self._recording = False
 
     def attach(self, seams: Seams) -> None:
@@ -53,7 +56,9 @@ class GpuClock:
 
     def _count(self, args: Any, result: Any, began: int) -> None:
         self._steps += 1
-        recording = (self._steps - FIRST) % EVERY < STEPS_ON and self._cuda.is_initialized()
+        if self._steps == self._begin + STEPS_ON:
+            self._begin = min(2 * self._begin, self._begin + EVERY)
+        recording = self._steps >= self._begin and self._cuda.is_initialized()
         if recording and not self._recording:
             self._listen()
             # Where this step ends, the first one of the window begins.
