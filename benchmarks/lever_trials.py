@@ -29,6 +29,7 @@ from hotloop.trial.trial import Trial
 
 PLANTED, JOBS = "benchmarks/planted", "benchmarks/jobs"
 GPT2 = f"{JOBS}/language.py --words 50304 --width 768 --heads 12 --context 512"
+LOADED = f"{JOBS}/vision.py --size 128 --channels 16 --batch 256 --workers 8"
 TINY = "examples/tiny_microbatches.py:TinyMicrobatches"
 
 
@@ -40,14 +41,14 @@ class Asked:
 
 
 TRIALS = {
-    "tf32": Asked(f"{PLANTED}/full_precision.py"),
+    "tf32": Asked(f"{GPT2} --layers 4"),
     "bf16": Asked(f"{PLANTED}/full_precision.py"),
     "fp16": Asked(f"{PLANTED}/full_precision.py"),
     "fp8": Asked(f"{GPT2} --batch 16 --layers 4", ("bf16", "compile")),
     "channels_last": Asked(f"{JOBS}/resnet18.py --batch 64", ("bf16",)),
     "cudnn_benchmark": Asked(f"{JOBS}/vision.py --size 224 --channels 64 --batch 64"),
-    "pin_memory": Asked(f"{PLANTED}/plain_copies.py"),
-    "device_prefetch": Asked(f"{PLANTED}/plain_copies.py"),
+    "pin_memory": Asked(LOADED),
+    "device_prefetch": Asked(LOADED),
     "allocator": Asked(f"{PLANTED}/changing_sizes.py"),
     "fused_optimizer": Asked(f"{GPT2} --layers 12 --batch 1"),
     "sdpa_backend": Asked(f"{GPT2} --layers 4 --fused --lengths", ("bf16",)),
