@@ -184,6 +184,33 @@ def test_gradients_by_autograd_grad(torch: Any, jobs: Any) -> None:
     assert receipt is not None and receipt.applied
 
 
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_what_is_computed_again_on_the_way_back_is_no_autocast_of_the_author(
+    reentrant: bool, torch: Any, jobs: Any
+) -> None:
+    """torch opens one there, to compute it as it was."""
+    checkpoint = __import__("torch.utils.checkpoint").utils.checkpoint.checkpoint
+
+    def loss_of(model: Any, x: Any, y: Any) -> Any:
+        hidden = checkpoint(model.body, x.requires_grad_(), use_reentrant=reentrant)
+        return (model.head(hidden) - y).square().mean()
+
+    class Whole(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = jobs.Net(64)
+
+        def forward(self, x: Any, y: Any) -> Any:
+            return loss_of(self.inner, x, y)
+
+    def job() -> None:
+        jobs.train(Whole(), steps=5, loss_of=lambda model, x, y: model(x, y))
+
+    receipt = trained(torch, job, Bf16())
+    assert receipt is not None and receipt.applied
+    assert receipt.evidence["passes"] >= 4 and not receipt.evidence["own_autocast"]
+
+
 def test_an_author_who_says_float32_is_steered(torch: Any, jobs: Any) -> None:
     """On a GPU `autocast(dtype=float32)` is switched on; on a CPU torch switches it off, so it is
     switched on here by hand."""
