@@ -31,8 +31,9 @@ from hotloop.study import Found, Options, Study
 from hotloop.trial.launch import Glimpse, ProcessLauncher
 from hotloop.trial.trial import Trial
 from hotloop.workshop.promising import promising
+from hotloop.workshop.scores import score_of
 from hotloop.workshop.watching import Outlook
-from hotloop.workshop.workshop import Granted, Workshop, score_of
+from hotloop.workshop.workshop import Granted, Workshop
 
 ROOT = Path(__file__).parents[1]
 JOBS = {

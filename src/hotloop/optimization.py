@@ -32,8 +32,9 @@ from hotloop.workshop.promising import promising
 from hotloop.workshop.refusals import SHORT_LIVED, refusals
 from hotloop.workshop.rescuing import Rescued
 from hotloop.workshop.resizing import BATCH, resize
+from hotloop.workshop.scores import score_of
 from hotloop.workshop.watching import Audience
-from hotloop.workshop.workshop import Granted, Workshop, score_of
+from hotloop.workshop.workshop import Granted, Workshop
 
 RoofOf = Callable[[Measurement], Roof | None]
 """What the machine can do at most, for a job that was measured so."""

@@ -208,7 +208,7 @@ def test_what_is_computed_again_on_the_way_back_is_no_autocast_of_the_author(
 
     receipt = trained(torch, job, Bf16())
     assert receipt is not None and receipt.applied
-    assert receipt.evidence["passes"] >= 4 and not receipt.evidence["own_autocast"]
+    assert receipt.evidence["passes"] in (4, 5) and not receipt.evidence["own_autocast"]
 
 
 def test_an_author_who_says_float32_is_steered(torch: Any, jobs: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +13,13 @@ import pytest
 from hotloop import study
 from hotloop.equivalence.judge import LOWER_PRECISION, SAME_MATH, Equivalence, Witnesses
 from hotloop.evidence import Evidence, StepSeen, Structure
-from hotloop.measurement import Inventory, Measurement, Precision, Software
+from hotloop.measurement import Inventory, Measurement, Memory, Precision, Software
 from hotloop.plan import LeverSetting, Plan
 from hotloop.search.climb import BudgetSpent
 from hotloop.study import Found, Options, Study
 from hotloop.trial.launch import Glimpse, Order, Watcher
-from hotloop.trial.spec import Exam
-from hotloop.trial.trial import Trial
+from hotloop.trial.spec import Exam, StopRule
+from hotloop.trial.trial import State, Trial
 from hotloop.workshop import examine
 from hotloop.workshop.examine import LEAST, STEPS, Examiner, own_mantissa, steps_for
 from hotloop.workshop.watching import Outlook
@@ -40,6 +41,8 @@ class Launcher:
 
     def launch(self, order: Order, watcher: Watcher) -> Trial:
         self.orders.append(order)
+        if order.exam is not None and order.exam.is_reference:
+            Path(order.exam.folder).mkdir(exist_ok=True)
         steps = [StepSeen(0, True, True, 1, 0)] * (self.steps or 0)
         evidence = Evidence(Structure(steps), draws=self.draws)
         ended = self.steps is not None
@@ -151,6 +154,73 @@ def test_a_part_that_was_examined_before_the_time_was_over_is_not_again(
     one.examine(Plan((FUSED, BF16)))
     candidates = [order.plan.levers for order in launcher.orders if order.purpose == "candidate"]
     assert candidates == [(FUSED,), (FUSED, BF16)]
+
+
+@pytest.fixture
+def roomy(examiner: Any) -> Any:
+    """On a machine where everything fits beside everything."""
+
+    def make() -> tuple[Examiner, Launcher]:
+        memory = Memory(host_peak=2**28, device_peak_reserved=2**28, device_total=2**40)
+        one, launcher = examiner(memory=memory)
+        machine = replace(one.workshop.record.machine, cores=64, memory=2**40)
+        one.workshop.record = replace(one.workshop.record, machine=machine)
+        one.workshop.run(Plan(), "baseline", StopRule())
+        return one, launcher
+
+    return make
+
+
+EVERYTHING = ["candidate", "candidate", "reseeded 1", "reseeded 2", "yardstick 23", "yardstick 7"]
+
+
+def test_where_there_is_room_trials_are_run_ahead_and_each_once(roomy: Any, content: None) -> None:
+    one, launcher = roomy()
+    assert one.examine(Plan((FUSED, BF16))).same
+    assert launcher.purposes[:2] == ["baseline", "reference"]
+    assert sorted(launcher.purposes[2:]) == EVERYTHING
+    recorded = [trial.purpose for trial in one.workshop.record.trials]
+    assert sorted(recorded[2:]) == EVERYTHING  # in the order in which they are looked at
+    assert recorded[2:4] == ["yardstick 23", "reseeded 1"]
+
+
+def test_what_came_to_nothing_beside_others_is_run_again_by_itself(
+    roomy: Any, content: None
+) -> None:
+    one, launcher = roomy()
+    starved = ["yardstick 7"]
+
+    def launch(order: Order, watcher: Watcher) -> Trial:
+        trial = Launcher.launch(launcher, order, watcher)
+        if order.purpose in starved:
+            starved.remove(order.purpose)
+            return replace(trial, state=State.OUT_OF_MEMORY)
+        return trial
+
+    launcher.launch = launch
+    assert one.examine(Plan((FUSED, BF16))).same
+    assert sorted(launcher.purposes[2:]) == sorted([*EVERYTHING, "yardstick 7"])
+    states = {trial.purpose: trial.state for trial in one.workshop.record.trials}
+    assert states["yardstick 7"] is State.COMPLETE
+
+
+def test_what_is_known_is_not_run_ahead_again(roomy: Any, content: None) -> None:
+    one, launcher = roomy()
+    one.examine(Plan((FUSED,)))
+    before = len(launcher.orders)
+    one.examine(Plan((FUSED, BF16)))
+    assert sorted(launcher.purposes[before:]) == ["candidate", "yardstick 7"]
+
+
+def test_trials_that_ran_side_by_side_cost_what_the_search_has_waited(
+    roomy: Any, content: None
+) -> None:
+    one, _ = roomy()
+    before, began = one.workshop.spent, time.monotonic()
+    one.examine(Plan((FUSED, BF16)))
+    reference = one.reference.seconds
+    waited = time.monotonic() - began
+    assert one.workshop.spent - before - reference <= waited
 
 
 def test_a_plan_of_lower_precision_alone_is_examined_by_its_own_yardstick(examiner: Any) -> None:

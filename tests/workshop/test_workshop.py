@@ -17,8 +17,10 @@ from hotloop.trial.fake import FakeLauncher
 from hotloop.trial.spec import Exam, StopRule
 from hotloop.trial.trial import State, Trial
 from hotloop.workshop import workshop
+from hotloop.workshop.lengths import FEWEST, LEAST, MOST, steps_for
 from hotloop.workshop.outlook import Later
-from hotloop.workshop.workshop import FEWEST, LEAST, MOST, Granted, Workshop, score_of, steps_for
+from hotloop.workshop.scores import score_of
+from hotloop.workshop.workshop import Granted, Workshop
 from tests import builders
 from tests.searching import Listener
 from tests.simulated import plan_of

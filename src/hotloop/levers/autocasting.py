@@ -82,7 +82,7 @@ class Autocasting:
         if torch.is_autocast_enabled(context.device) or not torch.is_grad_enabled():
             return
         if torch._C._current_graph_task_id() != -1:
-            return  # what is computed again on the way back, as it was: torch's own, not the script's
+            return  # torch's own, to compute something again on the way back as it was
         self.has_own = True
         if context.fast_dtype is not torch.float32:
             self.found = _name(context.fast_dtype)

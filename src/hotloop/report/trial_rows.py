@@ -10,6 +10,7 @@ from hotloop.figures import step_times
 from hotloop.plan import Plan
 from hotloop.report.plan_words import NOTHING, beyond, key, plan_words, setting_words
 from hotloop.search.compare import LEAST_GAIN
+from hotloop.trial.side_by_side import SIDE_BY_SIDE
 from hotloop.trial.trial import State, Trial
 
 TIMED = ("baseline", "rescue", "screen", "proof", "rung")
@@ -69,6 +70,8 @@ class Telling:
             return f"proof {self._rounds[key(plan)] + 1}: {self._proven(plan)}"
         if purpose == "rung":
             return f"for the ladder: {plan_words(plan)}"
+        if purpose.endswith(SIDE_BY_SIDE):
+            return f"examined: {purpose}"
         what = NOTHING if plan.is_empty else "the plan"
         return f"soak: {what}" if purpose == "soak" else f"examined: {purpose}, {what}"
 

@@ -116,6 +116,7 @@ class Choice:
         added = [one for one in plan.levers if one not in needed.levers]
         alone = {one.lever: combined(needed, apart(plan, one.lever)) for one in added}
         if len(alone) > 1:
+            examiner.run_ahead(alone.values())
             judged = {lever: examiner.examine(single) for lever, single in alone.items()}
             self.excluded |= {
                 lever: each.reasons[0] for lever, each in judged.items() if not each.same

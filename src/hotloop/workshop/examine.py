@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -21,7 +22,8 @@ from hotloop.plan import LeverSetting, Plan
 from hotloop.timeline import steps as steps_of
 from hotloop.trial.spec import Exam
 from hotloop.trial.trial import State, Trial
-from hotloop.workshop.workshop import Workshop
+from hotloop.workshop.room import ALL, share
+from hotloop.workshop.workshop import Asked, Workshop
 
 STEPS = 60
 SECONDS = 60.0
@@ -67,7 +69,8 @@ class Examiner:
 
     def _examined(self, plan: Plan) -> Equivalence:
         """Of a part that trains otherwise the whole need not be run."""
-        exact = Plan(tuple(one for one in plan.levers if self._is_exact(one)))
+        exact = self._exact(plan)
+        self.run_ahead((exact, plan))
         parts = []
         if exact.levers != self.start.levers:
             known = repr(exact.levers)
@@ -75,9 +78,42 @@ class Examiner:
                 self._keep(exact, self._said(self._judged(exact, self.own_bits)))
             parts.append(self._equivalences[known][1])
         if exact != plan and all(part.same for part in parts):
-            coarsest = min(_mantissa(one.lever) or self.own_bits for one in plan.levers)
-            parts.append(self._judged(plan, min(coarsest, self.own_bits)))
+            parts.append(self._judged(plan, self._bits(plan)))
         return self._said(together(parts))
+
+    def run_ahead(self, plans: Iterable[Plan]) -> None:
+        """What it takes to examine these, side by side where there is room."""
+        if self._share() == ALL or self.divisor > 1 or self.tight:
+            return
+        if self.reference.state is not State.COMPLETE:
+            return
+        wanted = {repr(one.levers): one for one in plans}
+        new = [one for known, one in wanted.items() if known not in self._equivalences]
+        new = [one for one in new if one.levers != self.start.levers]
+        asked = [(one, self._exam(eager_random=self._draws), "candidate") for one in new]
+        asked += [
+            (self.start, self._exam(noise_bits=bits), f"yardstick {bits}")
+            for bits in dict.fromkeys(map(self._bits, new))
+            if bits not in self._yardsticks
+        ]
+        if "_reseeded" not in self.__dict__:
+            asked += [(self.start, self._exam(seed=one), f"reseeded {one}") for one in SEEDS]
+        self.workshop.examine_ahead(
+            [
+                Asked(plan, exam, why, self._share(bool(exam.noise_bits)))
+                for plan, exam, why in asked
+            ]
+        )
+
+    def _share(self, with_noise: bool = False) -> float:
+        return share(self.workshop.record.machine, self.baseline, with_noise)
+
+    def _exact(self, plan: Plan) -> Plan:
+        return Plan(tuple(one for one in plan.levers if self._is_exact(one)))
+
+    def _bits(self, plan: Plan) -> int:
+        """Of the coarsest format that the plan claims, or the job has."""
+        return min(self.own_bits, *(_mantissa(one.lever) or self.own_bits for one in plan.levers))
 
     def _keep(self, plan: Plan, found: Equivalence) -> None:
         self._equivalences[repr(plan.levers)] = plan, found
@@ -126,6 +162,11 @@ class Examiner:
             self._run(self.start, self._exam(seed=seed), f"reseeded {seed}") for seed in SEEDS
         )
 
+    @property
+    def _draws(self) -> bool:
+        """Whether the model itself draws random numbers."""
+        return self.reference.evidence.draws if self.reference.evidence else False
+
     @cached_property
     def _points(self) -> tuple[float, ...]:
         """Fewer of a large model: its weights and its optimizer's state are saved at each."""
@@ -138,8 +179,7 @@ class Examiner:
 
     def _judged(self, plan: Plan, bits: int) -> Equivalence:
         witnesses = Witnesses(self.reference, self._yardstick(bits), self._reseeded)
-        draws = self.reference.evidence.draws if self.reference.evidence else False
-        candidate = self._run(plan, self._exam(eager_random=draws), "candidate")
+        candidate = self._run(plan, self._exam(eager_random=self._draws), "candidate")
         levers = [LEVERS[one.lever] for one in plan.levers]
         regroups = any(lever.regroups for lever in levers)
         hides = any(lever.hides_model for lever in levers)

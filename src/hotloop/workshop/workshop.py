@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import math
 import shutil
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,19 +24,17 @@ from hotloop.search.climb import BudgetSpent, Score
 from hotloop.search.rescue import PURPOSE as RESCUE
 from hotloop.study import Found, Study
 from hotloop.trial.launch import Launcher, Order
+from hotloop.trial.side_by_side import SIDE_BY_SIDE, Placed, launch_all
 from hotloop.trial.spec import Exam, Look, Soak, StopRule
 from hotloop.trial.trial import State, Trial
+from hotloop.workshop.lengths import MOST_SECONDS, first_look, steps_for, until_it_ends
 from hotloop.workshop.outlook import Later
+from hotloop.workshop.scores import score_of
 from hotloop.workshop.short_scripts import another_look
 from hotloop.workshop.watching import Audience
 
 BASELINE = "baseline"
 LOOK = "look"
-SECONDS = 3.0
-"""Of measured steps: much less than it takes to start a process would not be worth starting it."""
-MOST_SECONDS = 40.0
-FEWEST, LEAST, MOST = 8, 24, 500
-"""Steps: of a slow job, of any other, and of a very quick one."""
 BY_CHANCE = ("SIGSEGV", "SIGBUS", "SIGABRT")
 """A compiler or a driver dies of these now and then. What does so every time does so twice."""
 
@@ -49,6 +49,17 @@ class Granted:
     """Seconds all of them together."""
     steps: int | None
     """Measured steps a trial, where the user has said so."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A trial that is going to be examined."""
+
+    plan: Plan
+    exam: Exam
+    purpose: str
+    share: float
+    """Of the machine, which it needs."""
 
 
 class Workshop:
@@ -156,9 +167,27 @@ class Workshop:
         return self.run(plan, purpose, self._stop, soak=soak, divisor=divisor)
 
     def examined(self, plan: Plan, exam: Exam, purpose: str, divisor: int = 1) -> Trial:
-        # The examination ends by itself. This is for a job in which it sees no steps.
-        stop = StopRule(warm_up=0, steps=3 * exam.steps)
-        return self.run(plan, purpose, stop, exam=exam, divisor=divisor)
+        return self.run(plan, purpose, until_it_ends(exam), exam=exam, divisor=divisor)
+
+    def examine_ahead(self, asked: Sequence[Asked]) -> None:
+        """Side by side, to be found when it is their turn.
+
+        Whatever came to nothing is run again then, by itself: others may have been in its way.
+        """
+        new = [one for one in asked if not self._is_at_hand(one)]
+        if len(new) < 2 or self.left < self.record.trials[0].seconds:
+            return
+        number, limit = len(self.record.trials) + 1, self._limit()
+        self._audience.began(number, f"{len(new)} {SIDE_BY_SIDE}", Plan())
+        numbered = enumerate(new, start=number)
+        placed = [Placed(self._order(place, one, limit), one.share) for place, one in numbered]
+        began = time.monotonic()
+        trials = launch_all(placed, self._launcher, self._audience.glimpsed)
+        # What each of them has cost the search, as if they had been run one after the other.
+        cost = (time.monotonic() - began) / (sum(trial.seconds for trial in trials) or 1.0)
+        costed = [replace(trial, seconds=trial.seconds * cost) for trial in trials]
+        self._earlier += [trial for trial in costed if trial.state is State.COMPLETE]
+        self._save()
 
     def run(
         self,
@@ -240,6 +269,17 @@ class Workshop:
             return replace(trial, reason=f"The budget left it {limit:.0f} s, which did not do.")
         return trial
 
+    def _is_at_hand(self, asked: Asked) -> bool:
+        return any(
+            trial.purpose == asked.purpose and trial.plan.levers == asked.plan.levers
+            for trial in self._earlier
+        )
+
+    def _order(self, number: int, asked: Asked, limit: float) -> Order:
+        folder = self._free_folder(number)
+        stop = until_it_ends(asked.exam)
+        return Order(number, self.job, asked.plan, stop, limit, folder, asked.purpose, asked.exam)
+
     def _limit(self) -> float:
         return min(self._granted.limit, self.left)
 
@@ -256,29 +296,3 @@ class Workshop:
             attempt += 1
             folder = self.folder / f"trial-{number}-{attempt}"
         return folder
-
-
-def first_look(steps: int | None) -> StopRule:
-    return StopRule(steps=steps, min_steps=LEAST, min_seconds=SECONDS, max_seconds=MOST_SECONDS)
-
-
-def steps_for(seconds_a_step: float) -> int:
-    """Enough to be steady, and not more than is worth waiting for."""
-    wanted = min(max(round(SECONDS / seconds_a_step), LEAST), MOST)
-    return max(min(wanted, int(MOST_SECONDS / seconds_a_step)), FEWEST)
-
-
-def score_of(trial: Trial, objective: str) -> Score:
-    if trial.state is not State.COMPLETE or trial.measurement is None:
-        applied = trial.state is not State.NOT_APPLIED
-        idle = () if applied else tuple(one.lever for one in trial.receipts if not one.applied)
-        starved = trial.state is State.OUT_OF_MEMORY
-        return Score(None, trial.reason, applied, idle, starved)
-    if objective == "memory":
-        memory = trial.measurement.memory
-        peak = memory.device_peak_allocated or memory.host_peak
-        return Score(float(peak)) if peak else Score(None, "Its memory is not known.")
-    found = figures(trial.measurement)
-    if found is None:
-        return Score(None, "Too few steps were seen.")
-    return Score(found.step.mean / trial.own_batches)
