@@ -43,7 +43,9 @@ def _two(lever: str, wins: str, loses: str, where: str = "cpu", **more: str) -> 
 
 
 LANGUAGE, VISION = "benchmarks/jobs/language.py", "benchmarks/jobs/vision.py"
+GPT2 = f"{LANGUAGE} --words 50304 --width 768 --heads 12 --context 512"
 MOUNTED = "benchmarks/jobs/mounted.py"
+AUGMENTED = "benchmarks/jobs/augmented.py:Augmented"
 CONTROL = "benchmarks/planted/control_cpu.py"
 TINY = "examples/tiny_microbatches.py:TinyMicrobatches"
 GPT = "-m hotloop.workloads.gpt:TinyGpt width=64 layers=2 pool=16"
@@ -95,7 +97,7 @@ EXAMPLES = (
     Example("checkpoint_blocks", False, f"{LANGUAGE} --layers 8"),
     *_two(
         "tf32",
-        "benchmarks/planted/full_precision.py",
+        f"{GPT2} --layers 4",
         f"{LANGUAGE} --batch 1 --context 32",
         where="gpu",
     ),
@@ -113,13 +115,13 @@ EXAMPLES = (
     ),
     *_two(
         "pin_memory",
-        "benchmarks/planted/plain_copies.py",
+        f"{VISION} --size 128 --channels 64 --batch 256 --workers 12",
         f"{VISION} --effort 20 --workers 4",
         where="gpu",
     ),
     *_two(
         "device_prefetch",
-        "benchmarks/planted/plain_copies.py",
+        f"{VISION} --size 128 --channels 64 --batch 256 --workers 12",
         f"{VISION} --effort 20 --workers 4",
         where="gpu",
     ),
@@ -137,11 +139,29 @@ EXAMPLES = (
     ),
     *_two(
         "shape_padding",
-        f"{LANGUAGE} --words 50257 --width 768 --heads 12 --context 512",
+        GPT2.replace("50304", "50257"),
         f"{LANGUAGE} --words 513 --width 768 --heads 12",
         where="gpu",
         only="compile,bf16",
     ),
+    *_two(
+        "fp8",
+        f"{LANGUAGE} --words 64 --width 4096 --heads 32 --context 1024",
+        f"{GPT2} --layers 4",
+        where="gpu",
+        only="compile,bf16",
+    ),
+    *_two(
+        "sdpa_backend",
+        f"{GPT2} --layers 4 --fused --lengths",
+        f"{GPT2} --layers 4 --fused",
+        where="gpu",
+        only="bf16",
+    ),
+    *_two("step_graph", TINY, f"{TINY} batch_size=65436 hidden=4096 microbatch=0", where="gpu"),
+    *_two("gpu_augment", AUGMENTED, f"{AUGMENTED} blurs=0", where="gpu"),
+    # Where it wins a machine has two NUMA nodes or more.
+    Example("affinity", False, CONTROL),
 )
 
 

@@ -29,7 +29,7 @@ from hotloop.trial.trial import Trial
 
 PLANTED, JOBS = "benchmarks/planted", "benchmarks/jobs"
 GPT2 = f"{JOBS}/language.py --words 50304 --width 768 --heads 12 --context 512"
-LOADED = f"{JOBS}/vision.py --size 128 --channels 16 --batch 256 --workers 8"
+LOADED = f"{JOBS}/vision.py --size 128 --channels 64 --batch 256 --workers 12"
 TINY = "examples/tiny_microbatches.py:TinyMicrobatches"
 
 
@@ -60,6 +60,7 @@ TRIALS = {
     "chunked_loss": Asked(f"{GPT2} --layers 2 --batch 16"),
     "checkpoint_blocks": Asked(f"{GPT2} --layers 12"),
     "step_graph": Asked(TINY),
+    "gpu_augment": Asked(f"{JOBS}/augmented.py:Augmented"),
 }
 
 
