@@ -202,6 +202,8 @@ def test_what_came_to_nothing_beside_others_is_run_again_by_itself(
     assert sorted(launcher.purposes[2:]) == sorted([*EVERYTHING, "yardstick 7"])
     states = {trial.purpose: trial.state for trial in one.workshop.record.trials}
     assert states["yardstick 7"] is State.COMPLETE
+    # What was in vain has cost something all the same.
+    assert one.workshop.spent > sum(trial.seconds for trial in one.workshop.record.trials)
 
 
 def test_what_is_known_is_not_run_ahead_again(roomy: Any, content: None) -> None:

@@ -90,12 +90,12 @@ class Examiner:
         wanted = {repr(one.levers): one for one in plans}
         new = [one for known, one in wanted.items() if known not in self._equivalences]
         new = [one for one in new if one.levers != self.start.levers]
-        asked = [(one, self._exam(eager_random=self._draws), "candidate") for one in new]
-        asked += [
+        asked = [  # first those that need most room
             (self.start, self._exam(noise_bits=bits), f"yardstick {bits}")
             for bits in dict.fromkeys(map(self._bits, new))
             if bits not in self._yardsticks
         ]
+        asked += [(one, self._exam(eager_random=self._draws), "candidate") for one in new]
         if "_reseeded" not in self.__dict__:
             asked += [(self.start, self._exam(seed=one), f"reseeded {one}") for one in SEEDS]
         self.workshop.examine_ahead(

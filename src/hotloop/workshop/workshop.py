@@ -85,11 +85,13 @@ class Workshop:
         self._later = Later()
         self._at_once = False
         self._screened: dict[str, Score] = {}
+        self._lost = 0.0
+        """Seconds, on trials that came to nothing beside others."""
 
     @property
     def spent(self) -> float:
         """Of trials alone: the same however often the search was stopped."""
-        return sum(trial.seconds for trial in self.record.trials)
+        return sum(trial.seconds for trial in self.record.trials) + self._lost
 
     @property
     def budget(self) -> float | None:
@@ -187,6 +189,7 @@ class Workshop:
         cost = (time.monotonic() - began) / (sum(trial.seconds for trial in trials) or 1.0)
         costed = [replace(trial, seconds=trial.seconds * cost) for trial in trials]
         self._earlier += [trial for trial in costed if trial.state is State.COMPLETE]
+        self._lost += sum(trial.seconds for trial in costed if trial not in self._earlier)
         self._save()
 
     def run(
@@ -276,8 +279,7 @@ class Workshop:
         )
 
     def _order(self, number: int, asked: Asked, limit: float) -> Order:
-        folder = self._free_folder(number)
-        stop = until_it_ends(asked.exam)
+        folder, stop = self._free_folder(number), until_it_ends(asked.exam)
         return Order(number, self.job, asked.plan, stop, limit, folder, asked.purpose, asked.exam)
 
     def _limit(self) -> float:
