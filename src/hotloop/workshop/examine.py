@@ -22,8 +22,8 @@ from hotloop.plan import LeverSetting, Plan
 from hotloop.timeline import steps as steps_of
 from hotloop.trial.spec import Exam
 from hotloop.trial.trial import State, Trial
-from hotloop.workshop.room import ALL, share
-from hotloop.workshop.workshop import Asked, Workshop
+from hotloop.workshop.room import ALL, Asked, share
+from hotloop.workshop.workshop import Workshop
 
 STEPS = 60
 SECONDS = 60.0

@@ -6,8 +6,12 @@ others. On a CPU they would take each other's cores.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from hotloop.machine import Machine
 from hotloop.measurement import Measurement
+from hotloop.plan import Plan
+from hotloop.trial.spec import Exam
 
 ALL = 1.0
 CORES = 4
@@ -17,6 +21,17 @@ WITH_NOISE, WITHOUT = 3.0, 1.3
 STATES = 3
 """Times what is learned, on the host: the reference's, the trial's own, and what it began with."""
 USABLE = 0.85
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A trial that is going to be examined."""
+
+    plan: Plan
+    exam: Exam
+    purpose: str
+    share: float
+    """Of the machine, which it needs."""
 
 
 def share(machine: Machine, job: Measurement, with_noise: bool) -> float:

@@ -29,6 +29,7 @@ from hotloop.trial.spec import Exam, Look, Soak, StopRule
 from hotloop.trial.trial import State, Trial
 from hotloop.workshop.lengths import MOST_SECONDS, first_look, steps_for, until_it_ends
 from hotloop.workshop.outlook import Later
+from hotloop.workshop.room import Asked
 from hotloop.workshop.scores import score_of
 from hotloop.workshop.short_scripts import another_look
 from hotloop.workshop.watching import Audience
@@ -49,17 +50,6 @@ class Granted:
     """Seconds all of them together."""
     steps: int | None
     """Measured steps a trial, where the user has said so."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A trial that is going to be examined."""
-
-    plan: Plan
-    exam: Exam
-    purpose: str
-    share: float
-    """Of the machine, which it needs."""
 
 
 class Workshop:

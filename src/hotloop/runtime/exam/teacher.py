@@ -17,6 +17,9 @@ from hotloop.evidence import Difference
 from hotloop.runtime.exam import randomness
 from hotloop.runtime.exam.distances import distance, norm
 
+_Outcome = dict[str, dict[str, Any]]
+"""Gradients and updates, by the names of their tensors."""
+
 
 class Teacher:
     def __init__(self, torch: Any, folder: Path, is_reference: bool, points: int) -> None:
@@ -105,7 +108,7 @@ class Teacher:
                     _restore(torch, optimizer.state[parameter], state, parameter)
         randomness.restore(torch, saved["random"])
 
-    def _outcome(self, number: int) -> dict[str, dict[str, Any]]:
+    def _outcome(self, number: int) -> _Outcome:
         """Gradients after the step: by then clipped, unscaled, and made by a closure if any."""
         optimizer = self._living()[number]
         gradients, updates = {}, {}
@@ -117,19 +120,30 @@ class Teacher:
                 updates[name] = parameter.detach().cpu() - self._start[name]
         return {"gradient": gradients, "update": updates}
 
-    def _compare(self, step: int, made: dict[str, dict[str, Any]]) -> None:
+    def _compare(self, step: int, made: _Outcome) -> None:
         path = self._file(step, "after")
         reference = self._torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        for quantity, expected in reference.items():
-            for name, wanted in expected.items():
-                of_update = quantity == "update"
-                ulp = self._ulp(self._start[name] if of_update else wanted)
-                slopes = [each["gradient"].get(name) for each in (reference, made)]
-                gradients = (slopes[0], slopes[1]) if of_update and None not in slopes else None
-                found = made[quantity].get(name)
-                self.differences.append(
-                    _difference(self._torch, step, quantity, name, wanted, found, gradients, ulp)
-                )
+        self.differences += [
+            self._difference(step, quantity, name, reference, made)
+            for quantity, tensors in reference.items()
+            for name in tensors
+        ]
+
+    def _difference(
+        self, step: int, quantity: str, name: str, reference: _Outcome, made: _Outcome
+    ) -> Difference:
+        of_update = quantity == "update"
+        wanted, found = reference[quantity][name], made[quantity].get(name)
+        ulp = self._ulp(self._start[name] if of_update else wanted)
+        if found is None:
+            return Difference(step, quantity, name, norm(self._torch, wanted), None, 0.0, ulp)
+        then, now = (each["gradient"].get(name) for each in (reference, made))
+        known = of_update and then is not None and now is not None
+        seen = distance(self._torch, wanted, found, (then, now) if known else None)
+        if not math.isfinite(seen.difference):
+            return Difference(step, quantity, name, seen.reference, None, 0.0, ulp)
+        measured = seen.reference, seen.difference, seen.along, ulp, seen.unsettled
+        return Difference(step, quantity, name, *measured)
 
     def _ulp(self, tensor: Any) -> float:
         if not tensor.is_floating_point():
@@ -176,26 +190,6 @@ class Teacher:
         needed = 2 * _bytes(self._torch, saved) * (self._points - len(self.forced))
         if needed > 0.8 * shutil.disk_usage(self._folder).free:
             raise OSError(f"{needed / 2**30:.0f} GiB of disk space are needed in {self._folder}")
-
-
-def _difference(
-    torch: Any,
-    step: int,
-    quantity: str,
-    name: str,
-    wanted: Any,
-    found: Any,
-    gradients: tuple[Any, Any] | None,
-    ulp: float,
-) -> Difference:
-    if found is None:
-        return Difference(step, quantity, name, norm(torch, wanted), None, 0.0, ulp)
-    seen = distance(torch, wanted, found, gradients)
-    if not math.isfinite(seen.difference):
-        return Difference(step, quantity, name, seen.reference, None, 0.0, ulp)
-    return Difference(
-        step, quantity, name, seen.reference, seen.difference, seen.along, ulp, seen.unsettled
-    )
 
 
 def _dense(torch: Any, gradient: Any) -> Any:
