@@ -211,6 +211,20 @@ def test_what_is_computed_again_on_the_way_back_is_no_autocast_of_the_author(
     assert receipt.evidence["passes"] in (4, 5) and not receipt.evidence["own_autocast"]
 
 
+def test_what_is_lost_after_the_first_passes_has_no_receipt(torch: Any, jobs: Any) -> None:
+    lever = Bf16()
+
+    def loss_of(model: Any, x: Any, y: Any) -> Any:
+        loss = jobs.plain_loss(model, x, y)
+        if lever._cast.passes:  # as if the script had turned out to have its own
+            lever._cast.has_own = True
+        return loss
+
+    receipt = trained(torch, lambda: jobs.train(jobs.Net(), steps=9, loss_of=loss_of), lever)
+    assert receipt is not None and not receipt.applied
+    assert receipt.reason == "only 1 of 9 passes were computed in bfloat16"
+
+
 def test_an_author_who_says_float32_is_steered(torch: Any, jobs: Any) -> None:
     """On a GPU `autocast(dtype=float32)` is switched on; on a CPU torch switches it off, so it is
     switched on here by hand."""

@@ -21,6 +21,8 @@ PRODUCT = re.compile(
 )
 """Nodes of the autograd graph, as torch names them, that autocast computes in the lower format."""
 MOST_NODES = 20_000
+FEW = 4
+"""One of so many passes at the least: some losses have no model in them."""
 LOOKS = 5
 """Backward passes whose graph is looked at for evidence, at most."""
 
@@ -37,6 +39,8 @@ class Autocasting:
         """Why nothing is opened or steered any more."""
         self.has_own = False
         self.steered = self.opened = self.low = self.products = 0
+        self.differentiated = 0
+        """Passes, of those that the job itself asks for."""
         self._lacking = lacking
         self._torch: Any = None
         self._low_type: Any = None
@@ -50,6 +54,11 @@ class Autocasting:
     @property
     def passes(self) -> int:
         return self.steered + self.opened
+
+    @property
+    def took_effect(self) -> bool:
+        """Seen in the first passes, and not lost afterwards."""
+        return bool(self.low) and FEW * self.passes >= self.differentiated
 
     def attach(self, torch: Any, seams: Seams) -> None:
         self._torch, self._low_type = torch, getattr(torch, self.format)
@@ -68,6 +77,9 @@ class Autocasting:
 
     def why_not(self) -> str:
         """Asked where nothing was computed in the format."""
+        if self.low:
+            of_all = f"{self.passes} of {self.differentiated} passes"
+            return f"only {of_all} were computed in {self.format}"
         if self.passes:
             return f"no matrix product was computed in {self.format}"
         if self.found:
@@ -125,6 +137,7 @@ class Autocasting:
     def _differentiate(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self._inside or self._torch.compiler.is_compiling() or is_traced(args):
             return  # the model differentiates something itself, or torch does, to compile it
+        self.differentiated += self._torch._C._current_graph_task_id() == -1
         if self._looks < LOOKS and not self.low and self.passes:
             self._looks += 1
             self._look(args[0] if args else None)

@@ -56,7 +56,7 @@ class Bf16(Lever):
 
     def receipt(self) -> Receipt:
         cast = self._cast
-        if not cast.low:
+        if not cast.took_effect:
             return self.not_applied(cast.why_not())
         return self.applied(
             products_in_bf16=cast.low,

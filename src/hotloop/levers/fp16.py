@@ -89,7 +89,7 @@ class Fp16(Lever):
         cast, skipping, scaler = self._cast, self._skipping, self._scaler
         if cast.problem:
             return self.not_applied(cast.problem)
-        if not cast.low or scaler is None:
+        if not cast.took_effect or scaler is None:
             return self.not_applied(cast.why_not())
         self._catch_up(scaler)
         if skipping.steps and skipping.skipped == skipping.steps:
