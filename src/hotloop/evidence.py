@@ -73,6 +73,8 @@ class Difference:
     """The norm of one rounding of the tensor itself."""
     unsettled: float = 0.0
     """Of an update: the norm of its difference where rounding has decided what the gradient is."""
+    undecided: int = 0
+    """Of how many of its numbers that is so."""
 
 
 @dataclass(frozen=True)

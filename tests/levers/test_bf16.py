@@ -222,7 +222,18 @@ def test_what_is_lost_after_the_first_passes_has_no_receipt(torch: Any, jobs: An
 
     receipt = trained(torch, lambda: jobs.train(jobs.Net(), steps=9, loss_of=loss_of), lever)
     assert receipt is not None and not receipt.applied
-    assert receipt.reason == "only 1 of 9 passes were computed in bfloat16"
+    assert receipt.reason == "only 1 of 8 passes were computed in bfloat16"
+
+
+def test_a_pass_that_is_differentiated_many_times_counts_once(torch: Any, jobs: Any) -> None:
+    def loss_of(model: Any, x: Any, y: Any) -> Any:
+        loss = jobs.plain_loss(model, x.requires_grad_(), y)
+        for _ in range(6):
+            torch.autograd.grad(loss, x, retain_graph=True)
+        return loss
+
+    receipt = trained(torch, lambda: jobs.train(jobs.Net(), steps=9, loss_of=loss_of), Bf16())
+    assert receipt is not None and receipt.applied, receipt
 
 
 def test_an_author_who_says_float32_is_steered(torch: Any, jobs: Any) -> None:

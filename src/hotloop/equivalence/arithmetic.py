@@ -9,7 +9,8 @@ larger, as in a ReLU or a maximum, single steps differ by much more than roundin
 
 A gradient that is zero but for rounding, as that of the bias of an attention's keys, says nothing;
 but an optimizer that divides it by its own size makes a whole update of it, in either direction. So
-a tensor's update is judged where its gradient is known. All updates together are, everywhere.
+a tensor's update is judged where its gradient is known: if that is unknown of about as many numbers
+in the yardstick. All updates together are judged everywhere.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from hotloop.evidence import Difference
 QUANTITIES = ("gradient", "update")
 ONE_TENSOR = 2.0
 """A tensor by itself may differ by so much more than all of them together: there are many."""
+ALIKE, FEW = 3, 4
+"""Rounding may decide of so many times as many numbers as in the yardstick, and of a few more."""
 ANOTHER = 0.5
 """So far from the reference, relative to it, is another gradient, whatever the yardstick allows.
 
@@ -79,7 +82,7 @@ def _of_quantity(
         for name, one in here.items():
             other = there.get(name)
             size = max(other.difference or 0.0 if other else 0.0, noise * one.reference, one.ulp)
-            by_tensor[name].append(_ratio(_settled(one), size))
+            by_tensor[name].append(_ratio(_judged(one, other), size))
     yield Closeness(f"the {quantity}s", statistics.median(totals) / factor)
     yield Closeness(f"the size of the {quantity}s", statistics.median(along) / factor)
     for name, ratios in by_tensor.items():
@@ -104,9 +107,12 @@ def _ratio(difference: float | None, size: float) -> float:
     return difference / size if size else (math.inf if difference else 0.0)
 
 
-def _settled(one: Difference) -> float | None:
-    if one.difference is None:
-        return None
+def _judged(one: Difference, yardstick: Difference | None) -> float | None:
+    """Its difference, without what rounding has decided in the yardstick as well."""
+    if one.difference is None or yardstick is None:
+        return one.difference
+    if one.undecided > ALIKE * yardstick.undecided + FEW:
+        return one.difference
     return math.sqrt(max(0.0, one.difference**2 - one.unsettled**2))
 
 

@@ -40,7 +40,8 @@ class Autocasting:
         self.has_own = False
         self.steered = self.opened = self.low = self.products = 0
         self.differentiated = 0
-        """Passes, of those that the job itself asks for."""
+        """Passes of a model. One may be differentiated several times, and counts once."""
+        self._called = False
         self._lacking = lacking
         self._torch: Any = None
         self._low_type: Any = None
@@ -109,6 +110,7 @@ class Autocasting:
 
     def _open(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         torch, self._inside = self._torch, True
+        self._called = self._called or torch.is_grad_enabled()
         if not torch.is_grad_enabled():
             self._suspend()
         elif self._context is None and not self.has_own:
@@ -137,7 +139,8 @@ class Autocasting:
     def _differentiate(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self._inside or self._torch.compiler.is_compiling() or is_traced(args):
             return  # the model differentiates something itself, or torch does, to compile it
-        self.differentiated += self._torch._C._current_graph_task_id() == -1
+        self.differentiated += self._called
+        self._called = False
         if self._looks < LOOKS and not self.low and self.passes:
             self._looks += 1
             self._look(args[0] if args else None)

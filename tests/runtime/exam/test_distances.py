@@ -34,7 +34,15 @@ def test_unsettled_is_what_differs_where_gradients_have_less_than_one_bit_in_com
 ) -> None:
     wanted, found = torch.tensor([1.0, 1.0, 1.0, 1.0]), torch.tensor([1.0, 4.0, 3.0, 6.0])
     then, now = torch.tensor([1.0, 1e-9, 0.0, 1.0]), torch.tensor([1.0, -1e-9, 0.0, 1.4])
-    assert distance(torch, wanted, found, (then, now)).unsettled == 3.0
+    seen = distance(torch, wanted, found, (then, now))
+    assert (seen.unsettled, seen.undecided) == (3.0, 1)
+
+
+def test_both_parts_of_a_complex_number_count(torch: Any) -> None:
+    wanted = torch.tensor([3 + 4j, 1 + 0j])
+    seen = distance(torch, wanted, wanted.conj(), (wanted, wanted.conj()))
+    assert seen.reference == pytest.approx(26**0.5) == pytest.approx(norm(torch, wanted))
+    assert seen.difference == seen.unsettled == 8.0 and seen.undecided == 1
 
 
 def test_nothing_is_no_distance_and_not_a_number_is_none_either(torch: Any) -> None:

@@ -24,12 +24,15 @@ class Distance:
     """The part that lies along the reference: 1 where the two are equal."""
     unsettled: float = 0.0
     """The difference where rounding has decided what the gradient is."""
+    undecided: int = 0
+    """Of how many numbers that is so."""
 
 
 def distance(torch: Any, wanted: Any, found: Any, gradients: tuple[Any, Any] | None) -> Distance:
     """`gradients`: the reference's and the other one's, of which these are the updates."""
-    pieces = [_pieces(tensor) for tensor in (wanted, found, *(gradients or ()))]
+    pieces = [_pieces(torch, tensor) for tensor in (wanted, found, *(gradients or ()))]
     square = apart = along = unsettled = 0.0
+    undecided = 0
     for one, other, *slopes in zip(*pieces, strict=True):
         one, other = one.to(torch.float64), other.to(torch.float64)
         beyond = other - one
@@ -40,18 +43,22 @@ def distance(torch: Any, wanted: Any, found: Any, gradients: tuple[Any, Any] | N
             then, now = slopes
             beyond = beyond[(now - then).abs() > UNSETTLED * then.abs()]
             unsettled += float(beyond @ beyond)
+            undecided += len(beyond)
     return Distance(
         math.sqrt(square),
         math.sqrt(apart),
         along / square if square else 1.0,
         math.sqrt(unsettled),
+        undecided,
     )
 
 
 def norm(torch: Any, tensor: Any) -> float:
-    pieces = (piece.to(torch.float64) for piece in _pieces(tensor))
+    pieces = (piece.to(torch.float64) for piece in _pieces(torch, tensor))
     return math.sqrt(sum(float(piece @ piece) for piece in pieces))
 
 
-def _pieces(tensor: Any) -> Any:
-    return tensor.detach().flatten().split(PIECE)
+def _pieces(torch: Any, tensor: Any) -> Any:
+    plain = tensor.detach().resolve_conj()
+    numbers = torch.view_as_real(plain) if plain.is_complex() else plain
+    return numbers.flatten().split(PIECE)

@@ -142,11 +142,11 @@ class Teacher:
         seen = distance(self._torch, wanted, found, (then, now) if known else None)
         if not math.isfinite(seen.difference):
             return Difference(step, quantity, name, seen.reference, None, 0.0, ulp)
-        measured = seen.reference, seen.difference, seen.along, ulp, seen.unsettled
-        return Difference(step, quantity, name, *measured)
+        measured = seen.reference, seen.difference, seen.along, ulp
+        return Difference(step, quantity, name, *measured, seen.unsettled, seen.undecided)
 
     def _ulp(self, tensor: Any) -> float:
-        if not tensor.is_floating_point():
+        if not tensor.is_floating_point() and not tensor.is_complex():
             return 0.0
         return float(self._torch.finfo(tensor.dtype).eps) * norm(self._torch, tensor)
 
