@@ -13,7 +13,7 @@ from hotloop.plan import Plan
 from hotloop.trial.launch import Glimpse, Order, ProcessLauncher
 from hotloop.trial.side_by_side import Placed, launch_all
 from hotloop.trial.spec import StopRule
-from hotloop.trial.trial import State
+from hotloop.trial.trial import State, Trial
 
 from .conftest import LONG, TRAIN
 
@@ -42,7 +42,8 @@ def test_each_comes_to_what_it_would_alone(tmp_path: Path) -> None:
         nonlocal most
         most = max(most, len(psutil.Process().children()))
 
-    trials = launch_all(placed(tmp_path, SAVES, steps=20), ProcessLauncher(), watch)
+    trials: list[Trial] = []
+    launch_all(placed(tmp_path, SAVES, steps=20), ProcessLauncher(), watch, trials.append)
     assert [trial.state for trial in trials] == [State.COMPLETE] * 2
     losses = [trial.measurement.losses.value for trial in trials if trial.measurement]
     assert len(losses) == 2 and all(len(one) >= 20 for one in losses)
@@ -60,6 +61,7 @@ def test_whoever_stops_them_leaves_nothing_running(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        launch_all(placed(tmp_path, TRAIN, steps=10**9), ProcessLauncher(), stop)
+        endless = placed(tmp_path, TRAIN, steps=10**9)
+        launch_all(endless, ProcessLauncher(), stop, lambda trial: None)
     assert len(seen) >= 2
     assert not [pid for pid in seen if psutil.pid_exists(pid)]

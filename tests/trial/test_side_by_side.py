@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,6 +54,14 @@ def placed(tmp_path: Path, *shares: float) -> list[Placed]:
     ]
 
 
+def run(
+    launcher: Launcher, watcher: Watcher, placed: list[Placed], deadline: float = math.inf
+) -> list[Trial]:
+    ended: list[Trial] = []
+    launch_all(placed, launcher, watcher, ended.append, deadline)
+    return sorted(ended, key=lambda trial: trial.number)
+
+
 def when(launcher: Launcher, count: int) -> Watcher:
     """Lets them go once so many run at the same time."""
 
@@ -65,16 +75,37 @@ def when(launcher: Launcher, count: int) -> Watcher:
 
 def test_as_many_run_at_the_same_time_as_there_is_room_for(tmp_path: Path) -> None:
     launcher = Launcher()
-    trials = launch_all(placed(tmp_path, 0.4, 0.4, 0.4, 0.2), launcher, when(launcher, 3))
+    trials = run(launcher, when(launcher, 3), placed(tmp_path, 0.4, 0.4, 0.4, 0.2))
     assert [trial.number for trial in trials] == [1, 2, 3, 4]
     assert launcher.most == 3  # the fourth fits beside the first two, the third does not
 
 
 def test_what_needs_all_of_it_is_alone_and_not_left_out(tmp_path: Path) -> None:
     launcher = Launcher()
-    trials = launch_all(placed(tmp_path, 1.0, 2.0), launcher, when(launcher, 1))
+    trials = run(launcher, when(launcher, 1), placed(tmp_path, 1.0, 2.0))
     assert [trial.state for trial in trials] == [State.COMPLETE] * 2
     assert launcher.most == 1
+
+
+def test_what_has_not_begun_when_the_time_is_over_does_not(tmp_path: Path) -> None:
+    launcher = Launcher()
+    limits: list[float] = []
+
+    class Noting(Launcher):
+        def launch(self, order: Order, watcher: Watcher) -> Trial:
+            limits.append(order.limit_seconds)
+            return super().launch(order, watcher)
+
+    launcher = Noting()
+    deadline = time.monotonic() + 0.3
+
+    def watch(glimpse: Glimpse) -> None:
+        if time.monotonic() > deadline:
+            launcher.met.set()
+
+    trials = run(launcher, watch, placed(tmp_path, 1.0, 1.0), deadline)
+    assert [trial.number for trial in trials] == [1]
+    assert 0 < limits[0] <= 0.3
 
 
 def test_whoever_stops_it_stops_all_of_them(tmp_path: Path) -> None:
@@ -85,7 +116,7 @@ def test_whoever_stops_it_stops_all_of_them(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        launch_all(placed(tmp_path, 0.5, 0.5, 0.5), launcher, interrupt)
+        run(launcher, interrupt, placed(tmp_path, 0.5, 0.5, 0.5))
     assert not launcher.going and launcher.most == 2
 
 
@@ -98,5 +129,5 @@ def test_what_a_launcher_fails_with_is_passed_on_and_the_others_are_ended(tmp_pa
 
     launcher = Failing(ends=lambda number: False)
     with pytest.raises(OSError, match="no space"):
-        launch_all(placed(tmp_path, 0.5, 0.5), launcher, lambda glimpse: None)
+        run(launcher, lambda glimpse: None, placed(tmp_path, 0.5, 0.5))
     assert not launcher.going

@@ -22,6 +22,7 @@ from hotloop.trial.spec import Exam, StopRule
 from hotloop.trial.trial import State, Trial
 from hotloop.workshop import examine
 from hotloop.workshop.examine import LEAST, STEPS, Examiner, own_mantissa, steps_for
+from hotloop.workshop.room import Host
 from hotloop.workshop.watching import Outlook
 from hotloop.workshop.workshop import Granted, Workshop
 from tests import builders
@@ -157,14 +158,13 @@ def test_a_part_that_was_examined_before_the_time_was_over_is_not_again(
 
 
 @pytest.fixture
-def roomy(examiner: Any) -> Any:
+def roomy(examiner: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """On a machine where everything fits beside everything."""
+    monkeypatch.setattr(examine, "this_host", lambda cores: Host(64, 2**40))
 
     def make() -> tuple[Examiner, Launcher]:
         memory = Memory(host_peak=2**28, device_peak_reserved=2**28, device_total=2**40)
         one, launcher = examiner(memory=memory)
-        machine = replace(one.workshop.record.machine, cores=64, memory=2**40)
-        one.workshop.record = replace(one.workshop.record, machine=machine)
         one.workshop.run(Plan(), "baseline", StopRule())
         return one, launcher
 
@@ -203,7 +203,7 @@ def test_what_came_to_nothing_beside_others_is_run_again_by_itself(
     states = {trial.purpose: trial.state for trial in one.workshop.record.trials}
     assert states["yardstick 7"] is State.COMPLETE
     # What was in vain has cost something all the same.
-    assert one.workshop.spent > sum(trial.seconds for trial in one.workshop.record.trials)
+    assert one.workshop.spent > sum(trial.cost for trial in one.workshop.record.trials)
 
 
 def test_what_is_known_is_not_run_ahead_again(roomy: Any, content: None) -> None:

@@ -116,7 +116,7 @@ class LiveSearch:
             if self._live is None and not self._quiet:
                 sys.stderr.write(f"hotloop: {harmless(line(row))}\n")
         self._told = len(study.trials)
-        self._spent = sum(trial.seconds for trial in study.trials)
+        self._spent = sum(trial.cost for trial in study.trials)
 
     def _look(self, glimpse: Glimpse) -> None:
         if self._show_output and glimpse.printed:

@@ -77,7 +77,7 @@ def search_figures(study: Study) -> SearchFigures:
     before = _as_proven(_pace(timed, Plan()), [pair.baseline for pair in by_speed])
     after = _pace(timed, found.plan) if found.plan else None
     after = _as_proven(after, [pair.candidate for pair in by_speed])
-    seconds = sum(trial.seconds for trial in study.trials)
+    seconds = sum(trial.cost for trial in study.trials)
     return SearchFigures(
         before=before,
         after=after,

@@ -50,6 +50,8 @@ class Order:
     deep: Deep | None = None
     divisor: int = 1
     """Batches so many times smaller than the script's own."""
+    caches: str = "cache"
+    """Where compiled code is kept, in the study."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class _Run:
         # Not in the study: it holds the user's whole environment, and what is secret in there.
         self._files["enter.json"] = scratch / "enter.json"
         self._log = folder / LOG
-        self._caches = folder.parent / "cache"
+        self._caches = folder.parent / order.caches
         self._progress = folder / "progress"
         self._stack = folder / "stack.txt"
         self._report = folder / "shield.json"

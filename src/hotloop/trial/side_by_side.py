@@ -6,11 +6,12 @@ for all of them does so in its own, where signals arrive.
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from hotloop.trial.launch import Glimpse, Launcher, Order, Watcher
 from hotloop.trial.trial import Trial
@@ -27,29 +28,39 @@ class Placed:
     """Of the room that there is, which it takes."""
 
 
-def launch_all(placed: Sequence[Placed], launcher: Launcher, watcher: Watcher) -> list[Trial]:
-    """In the order given. What the watcher raises ends all of them before it is passed on."""
-    runs = _Runs(launcher)
+def launch_all(
+    placed: Sequence[Placed],
+    launcher: Launcher,
+    watcher: Watcher,
+    ended: Callable[[Trial], None],
+    deadline: float = math.inf,
+) -> None:
+    """`ended` is told of each, in the caller's thread. What the watcher raises ends all of them
+    before it is passed on. `deadline`: by the monotonic clock; what has not begun by then does not.
+    """
+    runs = _Runs(launcher, deadline)
     began = time.monotonic()
     waiting = list(enumerate(placed))
     try:
         while waiting or runs.going:
+            if time.monotonic() >= deadline:
+                waiting.clear()
             for number, one in list(waiting):
                 if runs.have_room_for(one.share):
                     waiting.remove((number, one))
                     runs.start(number, one)
-            runs.wait()
+            if (trial := runs.wait()) is not None:
+                ended(trial)
             watcher(Glimpse(time.monotonic() - began, runs.steps, None, b""))
     finally:
         runs.end()
-    return [runs.trials[number] for number in range(len(placed))]
 
 
 class _Runs:
-    def __init__(self, launcher: Launcher) -> None:
+    def __init__(self, launcher: Launcher, deadline: float) -> None:
         self.going: dict[int, float] = {}
-        self.trials: dict[int, Trial] = {}
         self._launcher = launcher
+        self._deadline = deadline
         self._made: dict[int, int] = {}
         self._stop = threading.Event()
         self._ended: queue.SimpleQueue[tuple[int, Trial | BaseException]] = queue.SimpleQueue()
@@ -65,21 +76,23 @@ class _Runs:
         return not self.going or sum(self.going.values()) + share <= 1
 
     def start(self, number: int, placed: Placed) -> None:
-        self.going[number] = placed.share
-        thread = threading.Thread(target=self._run, args=(number, placed.order), daemon=True)
-        self._threads.append(thread)
+        left = self._deadline - time.monotonic()
+        order = replace(placed.order, limit_seconds=min(placed.order.limit_seconds, left))
+        thread = threading.Thread(target=self._run, args=(number, order), daemon=True)
         thread.start()
+        self.going[number] = placed.share
+        self._threads.append(thread)
 
-    def wait(self) -> None:
+    def wait(self) -> Trial | None:
         """A little, or until one has ended. Raises what its launcher raised."""
         try:
             number, outcome = self._ended.get(timeout=EVERY_SECONDS)
         except queue.Empty:
-            return
+            return None
         del self.going[number]
         if isinstance(outcome, BaseException):
             raise outcome
-        self.trials[number] = outcome
+        return outcome
 
     def end(self) -> None:
         self._stop.set()

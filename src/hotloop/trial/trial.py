@@ -70,6 +70,13 @@ class Trial:
     """What the GPU drew meanwhile. None without a GPU, or where it does not tell."""
     ran_out: bool = False
     """The script came to its own end before enough had been seen."""
+    portion: float = 1.0
+    """Of its seconds: for how many a search has waited, where other trials ran beside it."""
+
+    @property
+    def cost(self) -> float:
+        """Seconds of the time that a search may take."""
+        return self.seconds * self.portion
 
     @property
     def own_batches(self) -> float:

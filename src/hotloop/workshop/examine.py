@@ -22,7 +22,7 @@ from hotloop.plan import LeverSetting, Plan
 from hotloop.timeline import steps as steps_of
 from hotloop.trial.spec import Exam
 from hotloop.trial.trial import State, Trial
-from hotloop.workshop.room import ALL, Asked, share
+from hotloop.workshop.room import ALL, Asked, Host, share, this_host
 from hotloop.workshop.workshop import Workshop
 
 STEPS = 60
@@ -54,7 +54,7 @@ class Examiner:
     def examine(self, plan: Plan) -> Equivalence:
         """What claims the same arithmetic is held to it by itself, without what rounds coarser."""
         changed = tuple(one.lever for one in plan.levers if one.lever in self.changing)
-        plan = Plan(tuple(one for one in plan.levers if one.lever not in self.changing))
+        plan = self._compared(plan)
         if changed and plan.levers == self.start.levers:
             return nothing_to_compare(changed)
         known = repr(plan.levers)
@@ -87,7 +87,7 @@ class Examiner:
             return
         if self.reference.state is not State.COMPLETE:
             return
-        wanted = {repr(one.levers): one for one in plans}
+        wanted = {repr(one.levers): one for one in map(self._compared, plans)}
         new = [one for known, one in wanted.items() if known not in self._equivalences]
         new = [one for one in new if one.levers != self.start.levers]
         asked = [  # first those that need most room
@@ -105,8 +105,16 @@ class Examiner:
             ]
         )
 
+    @cached_property
+    def _host(self) -> Host:
+        return this_host(self.workshop.record.machine.cores)
+
     def _share(self, with_noise: bool = False) -> float:
-        return share(self.workshop.record.machine, self.baseline, with_noise)
+        return share(self._host, self.baseline, with_noise)
+
+    def _compared(self, plan: Plan) -> Plan:
+        """Without what changes the training by its own account."""
+        return Plan(tuple(one for one in plan.levers if one.lever not in self.changing))
 
     def _exact(self, plan: Plan) -> Plan:
         return Plan(tuple(one for one in plan.levers if self._is_exact(one)))

@@ -7,8 +7,10 @@ others. On a CPU they would take each other's cores.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from hotloop.machine import Machine
+from hotloop.doctor import cgroups
+from hotloop.levers.caching.host_memory import available
 from hotloop.measurement import Measurement
 from hotloop.plan import Plan
 from hotloop.trial.spec import Exam
@@ -34,18 +36,33 @@ class Asked:
     """Of the machine, which it needs."""
 
 
-def share(machine: Machine, job: Measurement, with_noise: bool) -> float:
+@dataclass(frozen=True)
+class Host:
+    """What this process may use of its machine."""
+
+    cores: float
+    memory: int | None
+    """Bytes that are free."""
+
+
+def this_host(cores: int) -> Host:
+    """`cores`: those that it sees. A container may grant less of them, and of the memory."""
+    root = Path("/")
+    return Host(cgroups.granted(root, cores) or cores, available(root))
+
+
+def share(host: Host, job: Measurement, with_noise: bool) -> float:
     """ALL: it has to be alone, or nothing is known of it."""
     memory = job.memory
-    device, host = memory.device_peak_reserved, memory.host_peak
-    if device is None or memory.device_total is None or host is None or machine.memory is None:
+    device, resident = memory.device_peak_reserved, memory.host_peak
+    if device is None or memory.device_total is None or resident is None or host.memory is None:
         return ALL
     learned = sum(part or 0 for part in (memory.weights, memory.gradients, memory.optimizer))
     beside = sum(memory.worker_peaks)
     workers = sum(one.workers for one in job.inventory.loaders)
     needs = (
         device * (WITH_NOISE if with_noise else WITHOUT) / (USABLE * memory.device_total),
-        (host + beside + STATES * learned) / (USABLE * machine.memory),
-        (CORES + workers) / machine.cores,
+        (resident + beside + STATES * learned) / (USABLE * max(host.memory, 1)),
+        (CORES + workers) / host.cores,
     )
     return min(ALL, max(needs))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import math
 import shutil
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,9 +23,10 @@ from hotloop.search.climb import BudgetSpent, Score
 from hotloop.search.rescue import PURPOSE as RESCUE
 from hotloop.study import Found, Study
 from hotloop.trial.launch import Launcher, Order
-from hotloop.trial.side_by_side import SIDE_BY_SIDE, Placed, launch_all
+from hotloop.trial.side_by_side import SIDE_BY_SIDE, Placed
 from hotloop.trial.spec import Exam, Look, Soak, StopRule
 from hotloop.trial.trial import State, Trial
+from hotloop.workshop.ahead import Ahead
 from hotloop.workshop.lengths import MOST_SECONDS, first_look, steps_for, until_it_ends
 from hotloop.workshop.outlook import Later
 from hotloop.workshop.room import Asked
@@ -75,13 +75,12 @@ class Workshop:
         self._later = Later()
         self._at_once = False
         self._screened: dict[str, Score] = {}
-        self._lost = 0.0
-        """Seconds, on trials that came to nothing beside others."""
+        self._ahead = Ahead()
 
     @property
     def spent(self) -> float:
-        """Of trials alone: the same however often the search was stopped."""
-        return sum(trial.seconds for trial in self.record.trials) + self._lost
+        """Of trials alone: what else a search does takes no time to speak of."""
+        return sum(trial.cost for trial in self.record.trials) + self._ahead.cost
 
     @property
     def budget(self) -> float | None:
@@ -169,18 +168,11 @@ class Workshop:
         new = [one for one in asked if not self._is_at_hand(one)]
         if len(new) < 2 or self.left < self.record.trials[0].seconds:
             return
-        number, limit = len(self.record.trials) + 1, self._limit()
+        number = len(self.record.trials) + 1
         self._audience.began(number, f"{len(new)} {SIDE_BY_SIDE}", Plan())
         numbered = enumerate(new, start=number)
-        placed = [Placed(self._order(place, one, limit), one.share) for place, one in numbered]
-        began = time.monotonic()
-        trials = launch_all(placed, self._launcher, self._audience.glimpsed)
-        # What each of them has cost the search, as if they had been run one after the other.
-        cost = (time.monotonic() - began) / (sum(trial.seconds for trial in trials) or 1.0)
-        costed = [replace(trial, seconds=trial.seconds * cost) for trial in trials]
-        self._earlier += [trial for trial in costed if trial.state is State.COMPLETE]
-        self._lost += sum(trial.seconds for trial in costed if trial not in self._earlier)
-        self._save()
+        placed = [Placed(self._order(place, one), one.share) for place, one in numbered]
+        self._ahead.run(placed, self._launcher, self._audience.glimpsed, self.left, self._save)
 
     def run(
         self,
@@ -207,7 +199,7 @@ class Workshop:
     def _save(self) -> None:
         """Until there is a verdict, with what is still to be replayed: it may be stopped again."""
         is_over = self.record.found is not None and self.record.found.verdict
-        left = () if is_over else self._earlier
+        left = () if is_over else (*self._ahead.trials, *self._earlier)
         study.save(replace(self.record, trials=(*self.record.trials, *left)), self.folder)
 
     def _replayed(self, plan: Plan, purpose: str, exam: Exam | None) -> Trial | None:
@@ -217,6 +209,8 @@ class Workshop:
         """
         if exam is not None and not Path(exam.folder).is_dir():
             return None
+        if (ready := self._ahead.take(plan, purpose)) is not None:
+            return replace(ready, number=len(self.record.trials) + 1)
         for place, trial in enumerate(self._earlier):
             if trial.purpose == purpose and trial.plan.levers == plan.levers:
                 del self._earlier[place]
@@ -263,14 +257,19 @@ class Workshop:
         return trial
 
     def _is_at_hand(self, asked: Asked) -> bool:
-        return any(
+        return self._ahead.has(asked.plan, asked.purpose) or any(
             trial.purpose == asked.purpose and trial.plan.levers == asked.plan.levers
             for trial in self._earlier
         )
 
-    def _order(self, number: int, asked: Asked, limit: float) -> Order:
-        folder, stop = self._free_folder(number), until_it_ends(asked.exam)
-        return Order(number, self.job, asked.plan, stop, limit, folder, asked.purpose, asked.exam)
+    def _order(self, number: int, asked: Asked) -> Order:
+        """What is compiled for the first time while others use the GPU is not what is timed."""
+        plan, exam = asked.plan, asked.exam
+        is_known = plan.is_empty or repr(plan.levers) in self._screened
+        caches = "cache" if is_known else "cache-side-by-side"
+        folder, stop = self._free_folder(number), until_it_ends(exam)
+        told = (number, self.job, plan, stop, self._limit(), folder, asked.purpose, exam)
+        return Order(*told, caches=caches)
 
     def _limit(self) -> float:
         return min(self._granted.limit, self.left)
@@ -279,6 +278,7 @@ class Workshop:
         """One that was killed; and whatever was compared with the one that is gone."""
         shutil.rmtree(exam.folder, ignore_errors=True)
         self._earlier = [trial for trial in self._earlier if trial.evidence is None]
+        self._ahead.forget()
 
     def _free_folder(self, number: int) -> Path:
         """A trial that was killed has left a folder, but no result that counts."""
