@@ -35,12 +35,16 @@ def placed(folder: Path, source: str, steps: int, count: int = 2) -> list[Placed
     ]
 
 
+def children() -> set[int]:
+    return {child.pid for child in psutil.Process().children()}
+
+
 def test_each_comes_to_what_it_would_alone(tmp_path: Path) -> None:
-    most = 0
+    before, most = children(), 0
 
     def watch(glimpse: Glimpse) -> None:
         nonlocal most
-        most = max(most, len(psutil.Process().children()))
+        most = max(most, len(children() - before))
 
     trials: list[Trial] = []
     launch_all(placed(tmp_path, SAVES, steps=20), ProcessLauncher(), watch, trials.append)
@@ -53,15 +57,16 @@ def test_each_comes_to_what_it_would_alone(tmp_path: Path) -> None:
 
 
 def test_whoever_stops_them_leaves_nothing_running(tmp_path: Path) -> None:
+    before = children()
     seen: set[int] = set()
 
     def stop(glimpse: Glimpse) -> None:
-        seen.update(child.pid for child in psutil.Process().children(recursive=True))
-        if glimpse.steps > 10 and len(psutil.Process().children()) == 2:
+        seen.update(children() - before)
+        if glimpse.steps > 10 and len(children() - before) == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         endless = placed(tmp_path, TRAIN, steps=10**9)
         launch_all(endless, ProcessLauncher(), stop, lambda trial: None)
-    assert len(seen) >= 2
+    assert len(seen) == 2
     assert not [pid for pid in seen if psutil.pid_exists(pid)]

@@ -32,13 +32,14 @@ class Made:
     """A map-style dataset by duck typing, whose items a function makes."""
 
     def __init__(self, make: Any, count: int = 70) -> None:
-        self.make, self.count, self.drawn = make, count, multiprocessing.RawValue("i", 0)
+        self.make, self.count, self.drawn = make, count, multiprocessing.Value("i", 0)
 
     def __len__(self) -> int:
         return self.count
 
     def __getitem__(self, index: int) -> Any:
-        self.drawn.value += 1  # also what is drawn in other processes
+        with self.drawn.get_lock():
+            self.drawn.value += 1  # also what is drawn in other processes
         return self.make(index)
 
 
