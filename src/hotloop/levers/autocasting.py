@@ -137,8 +137,8 @@ class Autocasting:
             self._torch.set_autocast_enabled(self._context.device, True)
 
     def _differentiate(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if self._inside or self._torch.compiler.is_compiling() or is_traced(args):
-            return  # the model differentiates something itself, or torch does, to compile it
+        if self._inside:
+            return  # the model differentiates something itself
         self.differentiated += self._called
         self._called = False
         if self._looks < LOOKS and not self.low and self.passes:
@@ -191,13 +191,6 @@ def nodes(outputs: Any) -> Iterator[Any]:
             seen.add(node)
             pending += [following for following, _ in node.next_functions]
             yield node
-
-
-def is_traced(args: tuple[Any, ...]) -> bool:
-    """Stand-ins for tensors: not every torch says that it is compiling when it uses them."""
-    outputs = args[0] if args else None
-    first = outputs[0] if isinstance(outputs, list | tuple) and outputs else outputs
-    return type(first).__name__ in ("FakeTensor", "FunctionalTensor")
 
 
 def _name(dtype: Any) -> str:

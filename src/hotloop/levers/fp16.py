@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hotloop.levers.autocasting import LOOKS, LOWER, Autocasting, is_traced, nodes
+from hotloop.levers.autocasting import LOOKS, LOWER, Autocasting, nodes
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
 from hotloop.levers.leaves import Leaves
 from hotloop.levers.scaling import Scaler
@@ -126,7 +126,7 @@ class Fp16(Lever):
                 self._leaves.note(tensor)
 
     def _begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if self._cast.problem or not self._is_the_scripts(args):
+        if self._cast.problem or not self._is_the_scripts():
             return
         given = args[0] if args else kwargs["tensors"]
         losses = [given] if isinstance(given, self._torch.Tensor) else list(given)
@@ -170,7 +170,7 @@ class Fp16(Lever):
 
     def _end(self, args: tuple[Any, ...], result: Any, began: int) -> None:
         """At once, and on the device: the script may clip or read gradients next."""
-        if self._hook is None or self._scaler is None or not self._is_the_scripts(args):
+        if self._hook is None or self._scaler is None or not self._is_the_scripts():
             return
         self._hook.remove()
         self._hook = None
@@ -180,15 +180,12 @@ class Fp16(Lever):
             self._scaler.check(found.shared, flag)
 
     def _differentiate(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if self._is_the_scripts(args):
+        if self._is_the_scripts():
             self._stop(NOT_ADDED_UP)
 
-    def _is_the_scripts(self, args: tuple[Any, ...]) -> bool:
-        """Not torch's own, which compiles something, or computes a block again on the way back."""
-        torch = self._torch
-        if torch.compiler.is_compiling() or is_traced(args):
-            return False
-        return bool(torch._C._current_graph_task_id() == -1)
+    def _is_the_scripts(self) -> bool:
+        """Not torch's own, which computes a block again on the way back."""
+        return bool(self._torch._C._current_graph_task_id() == -1)
 
 
 def _tensors(torch: Any, value: Any, depth: int = 4) -> Iterator[Any]:
