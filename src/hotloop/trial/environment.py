@@ -19,6 +19,10 @@ TRACKERS_OFF = {
     "HF_HUB_DISABLE_TELEMETRY": "1",
 }
 
+# Threads that wait by spinning keep the cores from whatever else runs: two processes, each with a
+# thread a core, may take twenty times as long for a sum.
+PATIENT = {"OMP_WAIT_POLICY": "PASSIVE"}
+
 
 def users_environment() -> dict[str, str]:
     """What we were started with.
@@ -33,7 +37,11 @@ def users_environment() -> dict[str, str]:
 
 
 def child_environment(
-    spec: Path, mark: str, caches: Path, compiles_source: bool = False
+    spec: Path,
+    mark: str,
+    caches: Path,
+    compiles_source: bool = False,
+    beside_others: bool = False,
 ) -> dict[str, str]:
     """Of a trial. `compiles_source`: at every start, since its bytecode is kept nowhere."""
     environment = {**let_in(spec), **TRACKERS_OFF, MARK: mark}
@@ -44,7 +52,7 @@ def child_environment(
     # Compiled once, used by every trial of the study.
     environment.setdefault("TORCHINDUCTOR_CACHE_DIR", str(caches / "inductor"))
     environment.setdefault("TRITON_CACHE_DIR", str(caches / "triton"))
-    return environment
+    return {**environment, **PATIENT} if beside_others else environment
 
 
 def let_in(spec: Path) -> dict[str, str]:

@@ -52,6 +52,8 @@ class Order:
     """Batches so many times smaller than the script's own."""
     caches: str = "cache"
     """Where compiled code is kept, in the study."""
+    beside_others: bool = False
+    """Other trials run at the same time."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,7 @@ class _Run:
         self._scratch = scratch
         self._watcher = watcher
         self._power = power
-        others = (order.exam, order.soak, order.look, order.deep)
-        self._is_timed = all(other is None for other in others)
+        self._is_timed = not any((order.exam, order.soak, order.look, order.deep))
         self._mark = uuid.uuid4().hex
         folder = order.folder
         self._files = {name: folder / name for name in ("spec.json", "result.json")}
@@ -221,8 +222,8 @@ class _Run:
             divisor=order.divisor,
         )
         codec.write(self._files["spec.json"], spec)
-        compiles = bytecode.is_missing(job.python)
-        own = child_environment(self._files["spec.json"], self._mark, self._caches, compiles)
+        asks = (bytecode.is_missing(job.python), order.beside_others)
+        own = child_environment(self._files["spec.json"], self._mark, self._caches, *asks)
         enter = {
             "argv": job.argv(),
             "cwd": job.cwd,

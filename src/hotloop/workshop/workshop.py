@@ -269,7 +269,7 @@ class Workshop:
         caches = "cache" if is_known else "cache-side-by-side"
         folder, stop = self._free_folder(number), until_it_ends(exam)
         told = (number, self.job, plan, stop, self._limit(), folder, asked.purpose, exam)
-        return Order(*told, caches=caches)
+        return Order(*told, caches=caches, beside_others=True)
 
     def _limit(self) -> float:
         return min(self._granted.limit, self.left)

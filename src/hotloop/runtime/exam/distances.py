@@ -1,16 +1,19 @@
 """How far a tensor is from the reference's, added up piece by piece.
 
 A large model has billions of numbers, and each would need several copies in double precision;
-pieces that fit a processor's cache are many times as fast, and need no memory to speak of.
+pieces that fit a processor's cache are many times as fast, and need no memory to speak of. Those of
+a model on a GPU are added up there: several trials at a time would wait for each other's cores.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-PIECE = 1 << 18
+PIECE = {"cpu": 1 << 18, "cuda": 1 << 22}
+"""Numbers at a time, by the kind of device that adds them up."""
 UNSETTLED = 0.5
 """Where two gradients of one number differ by more than this part of it, rounding has decided."""
 
@@ -28,37 +31,66 @@ class Distance:
     """Of how many numbers that is so."""
 
 
-def distance(torch: Any, wanted: Any, found: Any, gradients: tuple[Any, Any] | None) -> Distance:
-    """`gradients`: the reference's and the other one's, of which these are the updates."""
-    pieces = [_pieces(torch, tensor) for tensor in (wanted, found, *(gradients or ()))]
-    square = apart = along = unsettled = 0.0
-    undecided = 0
-    for one, other, *slopes in zip(*pieces, strict=True):
-        one, other = one.to(torch.float64), other.to(torch.float64)
-        beyond = other - one
-        square += float(one @ one)
-        apart += float(beyond @ beyond)
-        along += float(one @ other)
-        if slopes:
-            then, now = slopes
-            beyond = beyond[(now - then).abs() > UNSETTLED * then.abs()]
-            unsettled += float(beyond @ beyond)
-            undecided += len(beyond)
-    return Distance(
-        math.sqrt(square),
-        math.sqrt(apart),
-        along / square if square else 1.0,
-        math.sqrt(unsettled),
-        undecided,
-    )
+class Distances:
+    """Added up on a device, if it is of a kind that can, and on the host where it has no room."""
 
+    def __init__(self, torch: Any, device: Any) -> None:
+        host = torch.device("cpu")
+        self._torch = torch
+        self._devices = [device, host] if device.type == "cuda" else [host]
 
-def norm(torch: Any, tensor: Any) -> float:
-    pieces = (piece.to(torch.float64) for piece in _pieces(torch, tensor))
-    return math.sqrt(sum(float(piece @ piece) for piece in pieces))
+    def between(self, wanted: Any, found: Any, gradients: tuple[Any, Any] | None) -> Distance:
+        """`gradients`: the reference's and the other one's, of which these are the updates."""
+        square, apart, along, unsettled, undecided = self._first(
+            self._compared, wanted, found, *(gradients or ())
+        )
+        return Distance(
+            math.sqrt(square),
+            math.sqrt(apart),
+            along / square if square else 1.0,
+            math.sqrt(unsettled),
+            int(undecided),
+        )
 
+    def norm(self, tensor: Any) -> float:
+        (square,) = self._first(self._squared, tensor)
+        return math.sqrt(square)
 
-def _pieces(torch: Any, tensor: Any) -> Any:
-    plain = tensor.detach().resolve_conj()
-    numbers = torch.view_as_real(plain) if plain.is_complex() else plain
-    return numbers.flatten().split(PIECE)
+    def _first(self, add_up: Any, *tensors: Any) -> list[float]:
+        *before, last = self._devices
+        for device in before:
+            try:
+                return list(add_up(device, *tensors).tolist())
+            except self._torch.OutOfMemoryError:
+                continue
+        return list(add_up(last, *tensors).tolist())
+
+    def _compared(self, device: Any, *tensors: Any) -> Any:
+        torch = self._torch
+        sums = torch.zeros(5, dtype=torch.float64, device=device)
+        for one, other, *slopes in zip(*(self._pieces(t, device) for t in tensors), strict=True):
+            one, other = one.to(torch.float64), other.to(torch.float64)
+            beyond = other - one
+            parts = [one.square().sum(), beyond.square().sum(), (one * other).sum()]
+            if slopes:
+                then, now = slopes
+                is_open = (now - then).abs() > UNSETTLED * then.abs()
+                parts += [torch.where(is_open, beyond, 0.0).square().sum(), is_open.sum()]
+            sums[: len(parts)] += torch.stack([part.to(torch.float64) for part in parts])
+        return sums
+
+    def _squared(self, device: Any, tensor: Any) -> Any:
+        torch = self._torch
+        total = torch.zeros(1, dtype=torch.float64, device=device)
+        for piece in self._pieces(tensor, device):
+            total += piece.to(torch.float64).square().sum()
+        return total
+
+    def _pieces(self, tensor: Any, device: Any) -> Iterator[Any]:
+        torch = self._torch
+        plain = tensor.detach().resolve_conj()
+        numbers = torch.view_as_real(plain) if plain.is_complex() else plain
+        for piece in numbers.flatten().split(PIECE[device.type]):
+            # Not by `to`: what leaves the host by it is taken for the script's own data.
+            is_there = piece.device == device
+            yield piece if is_there else torch.empty_like(piece, device=device).copy_(piece)

@@ -15,7 +15,7 @@ from typing import Any
 
 from hotloop.evidence import Difference
 from hotloop.runtime.exam import randomness
-from hotloop.runtime.exam.distances import distance, norm
+from hotloop.runtime.exam.distances import Distances
 
 _Outcome = dict[str, dict[str, Any]]
 """Gradients and updates, by the names of their tensors."""
@@ -35,6 +35,7 @@ class Teacher:
         self._saved = {int(path.stem.split("-")[1]) for path in folder.glob("step-*-before.pt")}
         self._start: dict[str, Any] = {}
         """The stepping parameters before the step that is being compared."""
+        self._distances: dict[str, Distances] = {}
 
     def meet(self, number: int, optimizer: Any) -> None:
         self._optimizers.setdefault(number, weakref.ref(optimizer))
@@ -55,6 +56,7 @@ class Teacher:
                 self._load(step, tensors)
             # On the host: a job may need all the memory its device has.
             self._start = {name: _on_host(t.detach()) for name, t in tensors.items()}
+            self._distances = {n: Distances(self._torch, t.device) for n, t in tensors.items()}
         except Exception as error:  # whatever a script's own classes do with it
             self.problem = f"step {step + 1} could not begin from the reference's weights: {error}"
 
@@ -116,7 +118,7 @@ class Teacher:
             name = self._name(parameter)
             if name in self._start:
                 if parameter.grad is not None:
-                    gradients[name] = _on_host(_dense(self._torch, parameter.grad))
+                    gradients[name] = _dense(self._torch, parameter.grad)
                 updates[name] = parameter.detach().cpu() - self._start[name]
         return {"gradient": gradients, "update": updates}
 
@@ -134,21 +136,22 @@ class Teacher:
     ) -> Difference:
         of_update = quantity == "update"
         wanted, found = reference[quantity][name], made[quantity].get(name)
-        ulp = self._ulp(self._start[name] if of_update else wanted)
+        ulp = self._ulp(name, self._start[name] if of_update else wanted)
+        distances = self._distances[name]
         if found is None:
-            return Difference(step, quantity, name, norm(self._torch, wanted), None, 0.0, ulp)
+            return Difference(step, quantity, name, distances.norm(wanted), None, 0.0, ulp)
         then, now = (each["gradient"].get(name) for each in (reference, made))
         known = of_update and then is not None and now is not None
-        seen = distance(self._torch, wanted, found, (then, now) if known else None)
+        seen = distances.between(wanted, found, (then, now) if known else None)
         if not math.isfinite(seen.difference):
             return Difference(step, quantity, name, seen.reference, None, 0.0, ulp)
         measured = seen.reference, seen.difference, seen.along, ulp
         return Difference(step, quantity, name, *measured, seen.unsettled, seen.undecided)
 
-    def _ulp(self, tensor: Any) -> float:
+    def _ulp(self, name: str, tensor: Any) -> float:
         if not tensor.is_floating_point() and not tensor.is_complex():
             return 0.0
-        return float(self._torch.finfo(tensor.dtype).eps) * norm(self._torch, tensor)
+        return float(self._torch.finfo(tensor.dtype).eps) * self._distances[name].norm(tensor)
 
     def _tensors(self, roots: list[Any]) -> dict[str, Any]:
         """What a step depends on: the weights and buffers of models, and what optimizers train."""
