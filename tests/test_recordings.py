@@ -12,7 +12,6 @@ import pytest
 
 from hotloop import codec
 from hotloop.equivalence.judge import Equivalence, Witnesses, factor_for, judge
-from hotloop.evidence import Evidence
 from hotloop.figures import figures
 from hotloop.measurement import Measurement
 from hotloop.search.compare import Pair, compare, self_comparison_floor
@@ -29,6 +28,12 @@ BOTH = pytest.mark.parametrize("name", [RESNET, GPT2])
 
 def recorded(name: str) -> Study:
     path = Path(__file__).parent / "recordings" / f"{name}.json.gz"
+    return codec.decode(gzip.decompress(path.read_bytes()), Study)
+
+
+def optimized(name: str) -> Study:
+    """The study of a whole search."""
+    path = ROOT / "benchmarks" / "results" / f"optimize-{name}.study.json.gz"
     return codec.decode(gzip.decompress(path.read_bytes()), Study)
 
 
@@ -115,19 +120,9 @@ def test_bf16_is_the_same_training_only_by_the_rounding_it_declares(name: str) -
         assert held_to_more.reasons[0].startswith("arithmetic: ")
 
 
-def _counted(study: Study) -> Study:
-    """It was recorded before numbers that rounding decides were counted: a third of such a bias."""
-    trials = []
-    for trial in study.trials:
-        seen = trial.evidence or Evidence()
-        counted = [replace(one, undecided=768 if one.unsettled else 0) for one in seen.differences]
-        trials.append(replace(trial, evidence=replace(seen, differences=counted)))
-    return replace(study, trials=tuple(trials))
-
-
 def test_an_update_made_of_rounding_is_no_difference_in_the_training() -> None:
     """Fused attention rounds the gradient of its keys' bias otherwise, which is nothing else."""
-    study = _counted(recorded("gpt2-examined-h200"))
+    study = optimized("gpt2")
     exact, whole = of_purpose(study, "candidate")
     assert "bf16" not in [one.lever for one in exact.plan.levers]
     assert judged(study, exact, 23).same
