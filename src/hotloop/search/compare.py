@@ -20,7 +20,7 @@ RISK = 0.005
 """One-sided: how often a gain is claimed where there is none, at the most."""
 LEAST_GAIN = 0.02
 """Less is not worth a change of anybody's script."""
-SURE, LIKELY = 0.01, 0.1
+CERTAIN, SURE, LIKELY = 0.001, 0.01, 0.1
 """Risks of a wrong word on one part of a plan, where the plan as a whole is proven."""
 
 

@@ -49,7 +49,7 @@ def prove(
         return proof
     if len(plan.levers) == 1:
         return _of_one(proof)
-    found = parts.measured(plan, names(plan), bench)
+    found = parts.measured(plan, names(plan), bench, proof.comparison.pairs)
     if found.failed:
         failure = found.failed.rstrip(".")
         pairs, reason = proof.comparison.pairs, f"the plan failed in the proof: {failure}"

@@ -72,7 +72,8 @@ def _tip(found: Waterfall, stage: Stage) -> str:
     if stage.low is not None and stage.high is not None:
         parts.append(f"between {found.words(stage.low)} and {found.words(stage.high)}")
     if stage.own is not None:
-        parts.append(f"its own gain {gain_words(stage.own)}, {stage.own.pairs} pairs")
+        pairs = "one pair" if stage.own.pairs == 1 else f"{stage.own.pairs} pairs"
+        parts.append(f"its own gain {gain_words(stage.own)}, {pairs}")
     if stage.screened:
         parts.append("from one process alone")
     return " · ".join([*parts, stage.note] if stage.note else parts)
