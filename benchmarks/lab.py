@@ -27,7 +27,8 @@ from hotloop.experiments.lab import Asked, Lab
 from hotloop.experiments.ladder import Ladder
 from hotloop.experiments.registry import EXPERIMENTS
 from hotloop.experiments.scaling import Scaling
-from hotloop.trial.launch import Glimpse, ProcessLauncher
+from hotloop.trial.launch import ProcessLauncher
+from hotloop.trial.order import Glimpse
 
 HERE = Path(__file__).parent
 KEPT = HERE.parent / "build" / "lab"

@@ -26,7 +26,8 @@ from hotloop.figures import figures
 from hotloop.job import ScriptJob
 from hotloop.plan import Plan
 from hotloop.search.compare import Pair, compare
-from hotloop.trial.launch import Glimpse, Order, ProcessLauncher
+from hotloop.trial.launch import ProcessLauncher
+from hotloop.trial.order import Glimpse, Order
 from hotloop.trial.spec import StopRule
 
 

@@ -28,7 +28,8 @@ from hotloop.plan import Plan
 from hotloop.report.plan_words import plan_words
 from hotloop.search.climb import Climb, Score, climb
 from hotloop.study import Found, Options, Study
-from hotloop.trial.launch import Glimpse, ProcessLauncher
+from hotloop.trial.launch import ProcessLauncher
+from hotloop.trial.order import Glimpse
 from hotloop.trial.trial import Trial
 from hotloop.workshop.promising import promising
 from hotloop.workshop.scores import score_of

@@ -32,7 +32,8 @@ from hotloop.levers.registry import LEVERS
 from hotloop.plan import LeverSetting, Plan
 from hotloop.search.climb import Candidate, Score, climb
 from hotloop.search.interactions import names
-from hotloop.trial.launch import Glimpse, Order, ProcessLauncher
+from hotloop.trial.launch import ProcessLauncher
+from hotloop.trial.order import Glimpse, Order
 from hotloop.trial.spec import StopRule
 from hotloop.trial.trial import State, Trial
 

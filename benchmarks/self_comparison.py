@@ -21,7 +21,8 @@ from hotloop.figures import figures
 from hotloop.job import ScriptJob
 from hotloop.plan import Plan
 from hotloop.search.compare import LEAST_PAIRS, Comparison, Pair, compare
-from hotloop.trial.launch import Glimpse, Order, ProcessLauncher
+from hotloop.trial.launch import ProcessLauncher
+from hotloop.trial.order import Glimpse, Order
 from hotloop.trial.spec import StopRule
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "microbatches.py"

@@ -22,7 +22,8 @@ from hotloop.figures import figures
 from hotloop.job import ScriptJob
 from hotloop.measurement import Measurement
 from hotloop.plan import Plan
-from hotloop.trial.launch import Glimpse, Order, ProcessLauncher
+from hotloop.trial.launch import ProcessLauncher
+from hotloop.trial.order import Glimpse, Order
 from hotloop.trial.spec import StopRule
 
 LIMIT_SECONDS = 240.0

@@ -15,7 +15,7 @@ from hotloop.measurement import Inventory, Losses, Measurement, Memory, Software
 from hotloop.optimization import optimize
 from hotloop.plan import Plan
 from hotloop.study import Found, Options, Study
-from hotloop.trial.launch import Glimpse, Order, Watcher
+from hotloop.trial.order import Glimpse, Order, Watcher
 from hotloop.trial.spec import Exam, Soak
 from hotloop.trial.trial import State, Trial
 from hotloop.workshop.watching import Outlook

@@ -14,7 +14,7 @@ from hotloop import api, interpreter
 from hotloop.errors import JobInvalid, NothingMeasured, ScriptNotFound, UsageError
 from hotloop.study import Study
 from hotloop.training_job import TrainingJob
-from hotloop.trial.launch import Order
+from hotloop.trial.order import Order
 from hotloop.trial.trial import State, Trial
 from tests.builders import trial
 from tests.report.studies import won

@@ -18,7 +18,7 @@ from hotloop.depth import (
 from hotloop.plan import Plan
 from hotloop.study import Study
 from hotloop.trial.fake import FakeLauncher
-from hotloop.trial.launch import Order, Watcher
+from hotloop.trial.order import Order, Watcher
 from hotloop.trial.trial import State, Trial
 from tests.builders import job, machine, trial
 

@@ -19,7 +19,7 @@ from hotloop.roof import Roof
 from hotloop.search.compare import LEAST_PAIRS
 from hotloop.search.ladder import rungs
 from hotloop.study import NO_TIME, Options, Study
-from hotloop.trial.launch import Order
+from hotloop.trial.order import Order
 from hotloop.trial.result import Failure
 from hotloop.trial.trial import State, Trial
 from hotloop.workshop.outlook import TO_PROVE, TO_SOAK

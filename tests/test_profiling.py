@@ -11,7 +11,7 @@ from hotloop.profiling import diagnosed, look, looked_into, profile
 from hotloop.roof import Roof
 from hotloop.study import Study
 from hotloop.trial.fake import FakeLauncher
-from hotloop.trial.launch import Glimpse, Order, Watcher
+from hotloop.trial.order import Glimpse, Order, Watcher
 from hotloop.trial.spec import StopRule
 from hotloop.trial.trial import State, Trial
 from tests.builders import job, trial

@@ -14,7 +14,7 @@ from hotloop.errors import DeviceOutOfMemory
 from hotloop.evidence import Evidence
 from hotloop.search.interactions import names
 from hotloop.study import Options
-from hotloop.trial.launch import Order
+from hotloop.trial.order import Order
 from hotloop.trial.result import Failure
 from hotloop.trial.trial import State, Trial
 from tests.searching import Listener, PaperJob, found, levers, search

@@ -13,7 +13,7 @@ from hotloop.levers.base import Receipt
 from hotloop.measurement import LoopSeen
 from hotloop.report.search_rows import rows
 from hotloop.study import Options, Study
-from hotloop.trial.launch import Order
+from hotloop.trial.order import Order
 from hotloop.trial.trial import State, Trial
 from tests.searching import PaperJob, found, levers, reasons, search
 from tests.simulated import Law

@@ -11,7 +11,7 @@ import pytest
 from hotloop import study
 from hotloop.errors import StudyMismatch
 from hotloop.study import Study
-from hotloop.trial.launch import Order
+from hotloop.trial.order import Order
 from hotloop.trial.trial import State, Trial
 from tests import builders
 from tests.searching import SECONDS, TWO, PaperJob, found, search, timed_out

@@ -9,7 +9,7 @@ import pytest
 
 from hotloop.measurement import LoopSeen
 from hotloop.study import Options
-from hotloop.trial.launch import Order
+from hotloop.trial.order import Order
 from hotloop.trial.trial import Trial
 from tests.searching import PaperJob, found, levers, reasons, search
 from tests.simulated import gains

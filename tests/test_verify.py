@@ -9,7 +9,7 @@ from hotloop import machine, study
 from hotloop.errors import FailedInTraining, PlanError
 from hotloop.plan import Plan
 from hotloop.study import Study
-from hotloop.trial.launch import Order
+from hotloop.trial.order import Order
 from hotloop.trial.result import Failure
 from hotloop.trial.trial import State, Trial
 from hotloop.verify import verify

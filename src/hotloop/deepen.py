@@ -13,7 +13,7 @@ from hotloop.errors import StudyNotWritable
 from hotloop.job import ScriptJob
 from hotloop.plan import Plan
 from hotloop.study import Study
-from hotloop.trial.launch import Launcher, Order, Watcher
+from hotloop.trial.order import Launcher, Order, Watcher
 from hotloop.trial.spec import Deep, StopRule
 from hotloop.trial.trial import State, Trial
 

@@ -20,7 +20,7 @@ from hotloop.search.climb import BudgetSpent, Candidate
 from hotloop.search.interactions import names
 from hotloop.search.proof import prove
 from hotloop.study import Found, Options, Study
-from hotloop.trial.launch import Launcher
+from hotloop.trial.order import Launcher
 from hotloop.trial.trial import State, Trial
 from hotloop.workshop import rescuing, rungs
 from hotloop.workshop.choosing import Choice

@@ -15,7 +15,7 @@ from hotloop.job import ScriptJob
 from hotloop.plan import Plan
 from hotloop.roof import Roof
 from hotloop.study import Study
-from hotloop.trial.launch import Launcher, Order, Watcher
+from hotloop.trial.order import Launcher, Order, Watcher
 from hotloop.trial.spec import Look, StopRule
 from hotloop.trial.trial import State, Trial
 from hotloop.workshop.short_scripts import another_look

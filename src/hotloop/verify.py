@@ -9,7 +9,7 @@ from hotloop.errors import PlanError
 from hotloop.job import ScriptJob
 from hotloop.plan import Plan
 from hotloop.study import Found, Options, Study
-from hotloop.trial.launch import Launcher
+from hotloop.trial.order import Launcher
 from hotloop.workshop.examine import Examiner
 from hotloop.workshop.measured import measured
 from hotloop.workshop.watching import Audience

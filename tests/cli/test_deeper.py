@@ -12,7 +12,7 @@ from hotloop.cli.main import main
 from hotloop.depth import DepthReport, FunctionRow, FunctionTable
 from hotloop.trial import launch
 from hotloop.trial.fake import FakeLauncher
-from hotloop.trial.launch import Order, Watcher
+from hotloop.trial.order import Order, Watcher
 from hotloop.trial.trial import State, Trial
 from tests.builders import trial
 

@@ -9,7 +9,7 @@ import pytest
 from hotloop.cli import live
 from hotloop.cli.live import Live, gpu_words
 from hotloop.machine import GpuState
-from hotloop.trial.launch import Glimpse
+from hotloop.trial.order import Glimpse
 from hotloop.trial.spec import StopRule
 from tests.builders import job
 

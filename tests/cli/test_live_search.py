@@ -11,7 +11,7 @@ from hotloop.cli import live_search
 from hotloop.cli.live_search import LiveSearch, time_words
 from hotloop.plan import Plan
 from hotloop.study import Found, Options, Study
-from hotloop.trial.launch import Glimpse
+from hotloop.trial.order import Glimpse
 from hotloop.trial.trial import State
 from hotloop.workshop.watching import Outlook
 from tests.report.studies import BF16, BOTH, failed, lost, numbered, searched, timed, won

@@ -24,7 +24,7 @@ from hotloop.optimization import OUT_OF_TIME
 from hotloop.plan import Plan
 from hotloop.search.climb import Climb
 from hotloop.study import Options, Study
-from hotloop.trial.launch import Glimpse
+from hotloop.trial.order import Glimpse
 from hotloop.workshop.watching import Audience, Outlook
 from tests.report.studies import BOTH, lost, won
 

@@ -13,7 +13,7 @@ from hotloop.cli.main import main
 from hotloop.errors import FailedInTraining, NothingMeasured, StudyNotWritable, TimedOut
 from hotloop.trial import launch
 from hotloop.trial.fake import FakeLauncher
-from hotloop.trial.launch import Glimpse, Order, Watcher
+from hotloop.trial.order import Glimpse, Order, Watcher
 from hotloop.trial.result import Failure
 from hotloop.trial.trial import State, Trial
 from tests.builders import measurement, training, trial

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from hotloop.cli import signals
-from hotloop.trial.launch import Glimpse
+from hotloop.trial.order import Glimpse
 
 GLIMPSE = Glimpse(1.0, 1, None, b"")
 

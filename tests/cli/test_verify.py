@@ -16,7 +16,7 @@ from hotloop.equivalence.judge import Equivalence
 from hotloop.errors import PlanError
 from hotloop.plan import Plan
 from hotloop.study import Found, Options, Study
-from hotloop.trial.launch import Glimpse
+from hotloop.trial.order import Glimpse
 from tests.report.studies import BOTH, same, searched, timed
 
 DIFFERENT = same(same=False, reasons=("Step 30: the learning rate is 0.9, not 1.",))

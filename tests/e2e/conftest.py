@@ -154,7 +154,7 @@ class Desk:
 
     def expect_clean(self, before: dict[str, object]) -> None:
         assert not self.survivors()
-        assert not [path.name for path in self.tmp.glob("hotloop-*")]
+        assert not [path.name for path in self.tmp.iterdir()]
         assert self.files() == before
 
     def files(self) -> dict[str, object]:

@@ -19,7 +19,8 @@ from hotloop.job import ScriptJob
 from hotloop.plan import Plan
 from hotloop.profiling import diagnosed, look, profile
 from hotloop.roof import Roof
-from hotloop.trial.launch import Glimpse, ProcessLauncher
+from hotloop.trial.launch import ProcessLauncher
+from hotloop.trial.order import Glimpse
 from hotloop.trial.spec import Look, StopRule
 from tests.e2e.conftest import NO_COMPILER, Desk
 from tests.planted_answers import problem

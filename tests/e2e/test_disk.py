@@ -14,7 +14,8 @@ import pytest
 from hotloop.job import ScriptJob
 from hotloop.machine import GpuWatch
 from hotloop.plan import Plan
-from hotloop.trial.launch import Order, _Run
+from hotloop.trial.launch import _Run
+from hotloop.trial.order import Order
 from hotloop.trial.power import PowerMeter
 from hotloop.trial.spec import StopRule
 

@@ -18,7 +18,8 @@ from hotloop.equivalence.judge import Equivalence
 from hotloop.job import ScriptJob
 from hotloop.plan import LeverSetting, Plan
 from hotloop.study import Found, Options, Study
-from hotloop.trial.launch import Glimpse, Order, ProcessLauncher, Watcher
+from hotloop.trial.launch import ProcessLauncher
+from hotloop.trial.order import Glimpse, Order, Watcher
 from hotloop.trial.trial import Trial
 from hotloop.workshop import examine
 from hotloop.workshop.examine import STEPS, Examiner

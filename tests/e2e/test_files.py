@@ -140,3 +140,20 @@ def test_the_disk_is_the_users(desk: Desk, overlay: str) -> None:
     desk.profile("train.py", env={"HOTLOOP_OVERLAY": overlay})
     total = shutil.disk_usage(desk.project).total
     assert 0.5 * total < int(desk.printed()) < 2 * total
+
+
+def test_what_a_script_would_have_tidied_up_is_gone(desk: Desk, overlay: str) -> None:
+    """It is ended before it comes to that, and its workers with it."""
+    desk.write(
+        "import tempfile\n"
+        + MODEL
+        + """
+made = tempfile.TemporaryDirectory()
+kept = tempfile.NamedTemporaryFile()
+loader = torch.utils.data.DataLoader(list(range(100_000)), batch_size=2, num_workers=2)
+for batch in loader:
+    step()
+"""
+    )
+    ended = desk.profile("train.py", env={"HOTLOOP_OVERLAY": overlay})
+    assert ended.code == 0, ended

@@ -10,7 +10,8 @@ import pytest
 
 from hotloop.job import ScriptJob
 from hotloop.plan import Plan
-from hotloop.trial.launch import Glimpse, Order, ProcessLauncher
+from hotloop.trial.launch import ProcessLauncher
+from hotloop.trial.order import Glimpse, Order
 from hotloop.trial.side_by_side import Placed, launch_all
 from hotloop.trial.spec import StopRule
 from hotloop.trial.trial import State, Trial

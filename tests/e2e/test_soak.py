@@ -12,7 +12,8 @@ import pytest
 from hotloop.job import ScriptJob
 from hotloop.plan import LeverSetting, Plan
 from hotloop.study import Soaked
-from hotloop.trial.launch import Order, ProcessLauncher
+from hotloop.trial.launch import ProcessLauncher
+from hotloop.trial.order import Order
 from hotloop.trial.spec import Soak, StopRule
 from hotloop.trial.trial import Trial
 from hotloop.workshop import soak

@@ -14,7 +14,7 @@ from hotloop.experiments.base import Case, Figure, Measured, Outcome, Run, Serie
 from hotloop.experiments.drawing import drawn
 from hotloop.experiments.keeping import keep
 from hotloop.experiments.lab import Asked, Lab
-from hotloop.trial.launch import Order
+from hotloop.trial.order import Order
 from hotloop.trial.trial import State, Trial
 from tests.builders import trial
 from tests.experiments.fake_lab import run

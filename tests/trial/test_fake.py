@@ -6,7 +6,7 @@ import pytest
 
 from hotloop.plan import LeverSetting, Plan
 from hotloop.trial.fake import FakeLauncher
-from hotloop.trial.launch import Glimpse, Order
+from hotloop.trial.order import Glimpse, Order
 from hotloop.trial.spec import StopRule
 from hotloop.trial.trial import State
 from tests.builders import job, trial

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hotloop.plan import Plan
-from hotloop.trial.launch import Glimpse, Order, Watcher
+from hotloop.trial.order import Glimpse, Order, Watcher
 from hotloop.trial.side_by_side import Placed, launch_all
 from hotloop.trial.spec import StopRule
 from hotloop.trial.trial import State, Trial

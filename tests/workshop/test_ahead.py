@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hotloop.plan import LeverSetting, Plan
-from hotloop.trial.launch import Glimpse, Order, Watcher
+from hotloop.trial.order import Glimpse, Order, Watcher
 from hotloop.trial.side_by_side import Placed
 from hotloop.trial.spec import StopRule
 from hotloop.trial.trial import State, Trial

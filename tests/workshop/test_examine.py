@@ -17,7 +17,7 @@ from hotloop.measurement import Inventory, Measurement, Memory, Precision, Softw
 from hotloop.plan import LeverSetting, Plan
 from hotloop.search.climb import BudgetSpent
 from hotloop.study import Found, Options, Study
-from hotloop.trial.launch import Glimpse, Order, Watcher
+from hotloop.trial.order import Glimpse, Order, Watcher
 from hotloop.trial.spec import Exam, StopRule
 from hotloop.trial.trial import State, Trial
 from hotloop.workshop import examine

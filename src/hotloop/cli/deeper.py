@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hotloop.cli.live import Live
     from hotloop.job import ScriptJob
     from hotloop.study import Study
-    from hotloop.trial.launch import Launcher, Watcher
+    from hotloop.trial.order import Launcher, Watcher
 
 QUICK = "quick"
 DEPTHS = (QUICK, "python", "torch", "kernel")

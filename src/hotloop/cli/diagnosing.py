@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hotloop.cli.live import Live
     from hotloop.roof import Roof
     from hotloop.study import Study
-    from hotloop.trial.launch import Launcher, Watcher
+    from hotloop.trial.order import Launcher, Watcher
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

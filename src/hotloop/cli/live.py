@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from hotloop import units
 from hotloop.machine import GpuState, GpuWatch
-from hotloop.trial.launch import Glimpse
+from hotloop.trial.order import Glimpse
 from hotloop.trial.terminal import harmless
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from hotloop.cli.live import gpu_words
 from hotloop.machine import GpuWatch
 from hotloop.report.outlook_rows import outlook_rows
 from hotloop.report.trial_rows import Telling, TrialRow
-from hotloop.trial.launch import Glimpse
+from hotloop.trial.order import Glimpse
 from hotloop.trial.terminal import harmless
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hotloop.trial.launch import Glimpse, Watcher
+    from hotloop.trial.order import Glimpse, Watcher
 
 _ASKS_TO_STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -22,7 +22,7 @@ from hotloop.profiling import diagnosed, look, profile
 from hotloop.roof import Roof
 from hotloop.study import Study
 from hotloop.trial.environment import users_environment
-from hotloop.trial.launch import Launcher, Order, Watcher
+from hotloop.trial.order import Launcher, Order, Watcher
 from hotloop.trial.spec import StopRule
 from hotloop.trial.trial import State, Trial
 

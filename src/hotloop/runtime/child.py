@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 from hotloop.errors import HotloopError, JobInvalid
 from hotloop.levers.fp8 import has_eight_bits
 from hotloop.measurement import GpuTimes, Losses, Measurement, Memory, Software, Spans
-from hotloop.runtime import tracebacks
+from hotloop.runtime import temporary, tracebacks
 from hotloop.runtime.deep.deepening import Deepening
 from hotloop.runtime.exam.examination import Examination
 from hotloop.runtime.imports import when_imported
@@ -71,6 +71,7 @@ def begin(path: str) -> None:
         from hotloop.runtime import shield
 
         shield.install(spec.scratch, spec.passthrough, spec.protect)
+    temporary.keep_apart(spec.scratch)
     child = Child(spec)
     _children.append(child)
     child.start()

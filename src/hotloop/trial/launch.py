@@ -9,20 +9,19 @@ import subprocess
 import sys
 import time
 import uuid
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Protocol
 
 from hotloop import codec
 from hotloop.errors import StudyNotWritable
-from hotloop.job import ScriptJob
 from hotloop.machine import GpuWatch
-from hotloop.plan import Plan
-from hotloop.trial import bytecode, outcome, protection, reaping, shielded
+from hotloop.trial import bytecode, outcome, protection, reaping
 from hotloop.trial.environment import child_environment
+from hotloop.trial.order import Glimpse, Order, Watcher
 from hotloop.trial.power import PowerMeter
 from hotloop.trial.result import ChildResult, Ended
-from hotloop.trial.spec import Deep, Exam, Look, Soak, StopRule, TrialSpec
+from hotloop.trial.scratch import Scratch, remove_forgotten
+from hotloop.trial.spec import TrialSpec
 from hotloop.trial.terminal import Terminal
 from hotloop.trial.tree import ProcessTree
 from hotloop.trial.trial import State, Trial
@@ -32,59 +31,18 @@ GRACE_SECONDS = 10.0
 """A script that has left its result but does not end is ended."""
 
 
-@dataclass(frozen=True)
-class Order:
-    """One trial to run."""
-
-    number: int
-    job: ScriptJob
-    plan: Plan
-    stop: StopRule
-    limit_seconds: float
-    folder: Path
-    """The trial's own, inside the study."""
-    purpose: str = ""
-    exam: Exam | None = None
-    soak: Soak | None = None
-    look: Look | None = None
-    deep: Deep | None = None
-    divisor: int = 1
-    """Batches so many times smaller than the script's own."""
-    caches: str = "cache"
-    """Where compiled code is kept, in the study."""
-    beside_others: bool = False
-    """Other trials run at the same time."""
-
-
-@dataclass(frozen=True)
-class Glimpse:
-    """How a running trial stands."""
-
-    seconds: float
-    steps: int
-    host_bytes: int | None
-    printed: bytes
-
-
-class Watcher(Protocol):
-    def __call__(self, glimpse: Glimpse) -> None: ...
-
-
-class Launcher(Protocol):
-    def launch(self, order: Order, watcher: Watcher) -> Trial: ...
-
-
 class ProcessLauncher:
     """The real one."""
 
     def __init__(self) -> None:
         self._gpu: GpuWatch | None = None
+        remove_forgotten()
 
     def launch(self, order: Order, watcher: Watcher) -> Trial:
         try:
             order.folder.mkdir(parents=True, exist_ok=True)
             (order.folder / LOG).touch()
-            scratch = protection.new_scratch(protection.to_protect(order.job))
+            scratch = Scratch(protection.to_protect(order.job))
         except OSError as error:
             raise StudyNotWritable(
                 f"A trial cannot be kept in {order.folder}: {error.strerror}.",
@@ -92,9 +50,9 @@ class ProcessLauncher:
             ) from None
         try:
             self._gpu = self._gpu or GpuWatch()
-            return _Run(order, scratch, watcher, PowerMeter(self._gpu)).trial()
+            return _Run(order, scratch.path, watcher, PowerMeter(self._gpu)).trial()
         finally:
-            shielded.remove(str(scratch))
+            scratch.remove()
 
 
 class _Run:

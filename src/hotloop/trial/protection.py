@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from pathlib import Path
 
 from hotloop import codec
@@ -32,16 +31,6 @@ def kept_caches() -> list[str]:
     caches = [os.environ.get("XDG_CACHE_HOME") or home / ".cache", home / ".nv", home / ".triton"]
     named = [os.environ[name] for name in _CACHES if os.environ.get(name)]
     return [str(path) for path in (*caches, *named) if Path(path).is_dir()]
-
-
-def new_scratch(protect: list[str]) -> Path:
-    """A folder of our own outside everything that is protected, or else in the usual place."""
-    usual = tempfile.gettempdir()
-    for base in (usual, "/var/tmp", "/dev/shm"):
-        inside = any(Path(base).resolve().is_relative_to(folder) for folder in protect)
-        if not inside and os.access(base, os.W_OK):
-            return Path(tempfile.mkdtemp(prefix="hotloop-", dir=base))
-    return Path(tempfile.mkdtemp(prefix="hotloop-", dir=usual))
 
 
 def shielding(report: Path, scratch: Path) -> Shielding:

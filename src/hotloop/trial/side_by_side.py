@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from hotloop.trial.launch import Glimpse, Launcher, Order, Watcher
+from hotloop.trial.order import Glimpse, Launcher, Order, Watcher
 from hotloop.trial.trial import Trial
 
 SIDE_BY_SIDE = "side by side"

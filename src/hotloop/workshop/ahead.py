@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hotloop.plan import Plan
-from hotloop.trial.launch import Launcher, Watcher
+from hotloop.trial.order import Launcher, Watcher
 from hotloop.trial.side_by_side import Placed, launch_all
 from hotloop.trial.trial import State, Trial
 

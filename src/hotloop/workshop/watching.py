@@ -7,7 +7,7 @@ from typing import Protocol
 
 from hotloop.plan import Plan
 from hotloop.study import Study
-from hotloop.trial.launch import Glimpse
+from hotloop.trial.order import Glimpse
 from hotloop.trial.trial import Trial
 
 

@@ -23,7 +23,7 @@ from hotloop.roof import Roof
 from hotloop.search.climb import BudgetSpent, Score
 from hotloop.search.rescue import PURPOSE as RESCUE
 from hotloop.study import Found, Study
-from hotloop.trial.launch import Launcher, Order
+from hotloop.trial.order import Launcher, Order
 from hotloop.trial.side_by_side import SIDE_BY_SIDE, Placed
 from hotloop.trial.spec import Exam, Look, Soak, StopRule
 from hotloop.trial.trial import State, Trial

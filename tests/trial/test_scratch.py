@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from hotloop.trial import scratch
+from hotloop.trial.scratch import Scratch, remove_forgotten
+
+
+@pytest.fixture(autouse=True)
+def usual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary things are put."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_it_lies_outside_what_is_protected(
+    usual: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path_factory.mktemp("other")
+    monkeypatch.setattr(scratch, "ELSEWHERE", (str(other),))
+    apart, here = Scratch([str(usual.resolve())]), Scratch([])
+    assert apart.path.is_relative_to(other)
+    assert here.path.is_relative_to(usual)
+    for each in (apart, here):
+        each.remove()
+        assert not each.path.exists()
+
+
+def test_in_the_usual_place_where_everything_is_protected() -> None:
+    everywhere = Scratch(["/"])
+    assert everywhere.path.is_relative_to(tempfile.gettempdir())
+    everywhere.remove()
+
+
+def test_one_whose_owner_was_killed_is_removed_by_the_next(usual: Path) -> None:
+    killed = f"""
+import os, signal, tempfile
+tempfile.tempdir = {str(usual)!r}
+from hotloop.trial.scratch import Scratch
+made = Scratch([])
+(made.path / "enter.json").write_text("secret")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", killed], check=False)
+    (left,) = usual.glob("hotloop-*")
+    assert (left / "enter.json").exists()
+    remove_forgotten()
+    assert not left.exists()
+
+
+def test_one_that_is_used_is_not(usual: Path) -> None:
+    mine = Scratch([])
+    remove_forgotten()
+    assert mine.path.is_dir()
+    mine.remove()
+
+
+def test_nor_what_only_looks_like_one(usual: Path) -> None:
+    (usual / "hotloop-notes").mkdir()
+    real = usual / "elsewhere"
+    real.mkdir()
+    (real / scratch.LOCK).touch()
+    (usual / "hotloop-link").symlink_to(real)
+    remove_forgotten()
+    assert (usual / "hotloop-notes").is_dir()
+    assert (real / scratch.LOCK).exists()
