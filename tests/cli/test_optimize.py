@@ -235,7 +235,7 @@ class TestJson:
         assert run("--json", "--dry-run", *python("train.py")) == 0
         told = self.told(capsys)
         assert told["limited_by"] == "It waits."
-        assert told["outlook"] == {"runs": [3, 9], "seconds": [60.0, 300.0]}
+        assert told["outlook"] == {"runs": [3, 9], "seconds": [60.0, 300.0], "to_prove": 0.0}
         assert told["candidates"][0]["lever"] == "bf16"
         assert told["next"].startswith("hotloop optimize --resume .hotloop/train-")
 

@@ -14,6 +14,7 @@ from hotloop.report.search_console import show_outlook, show_search, show_verdic
 from hotloop.report.search_rows import SearchRows, rows
 from hotloop.study import Found, Options, Refused, Study
 from hotloop.trial.trial import State
+from hotloop.workshop.watching import Outlook
 from tests.report.studies import BOTH, failed, lost, searched, won
 
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
@@ -96,7 +97,7 @@ def test_nothing_a_script_says_reaches_the_terminal_as_a_command() -> None:
 
 def outlook(record: Study) -> str:
     text = io.StringIO()
-    told = outlook_rows(record, (3, 9), (60.0, 300.0))
+    told = outlook_rows(record, Outlook((3, 9), (60.0, 300.0)))
     show_outlook(Console(file=text, width=60), "train.py", told, [("to go on", COMMAND)])
     return text.getvalue()
 
@@ -111,7 +112,7 @@ def test_the_outlook_says_what_is_tried_and_what_is_not() -> None:
 
 def test_before_a_search_the_reasons_are_left_to_the_report() -> None:
     text = io.StringIO()
-    told = outlook_rows(won(), (3, 9), (60.0, 300.0))
+    told = outlook_rows(won(), Outlook((3, 9), (60.0, 300.0)))
     show_outlook(Console(file=text, width=80), "train.py", told, in_full=False)
     assert "not tried    pin_memory: --dry-run and the report say why" in text.getvalue()
     assert "there is no GPU" not in text.getvalue()

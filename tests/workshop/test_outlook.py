@@ -35,6 +35,7 @@ def test_every_setting_is_run_at_the_least() -> None:
     assert outlook((*candidates, later), 30.0).runs[0] == 3
     assert found.runs[1] > 2 * found.runs[0]
     assert found.seconds == (found.runs[0] * 30.0, found.runs[1] * 30.0)
+    assert found.seconds[0] < found.to_prove < found.seconds[1]
 
 
 def took(seconds: float, once: float = 0.0) -> Trial:

@@ -92,7 +92,7 @@ class LiveSearch:
 
         # In a notebook rich would show each line as a picture of its own.
         console = self._live.console if self._live else Console(stderr=True, force_jupyter=False)
-        rows = outlook_rows(study, outlook.runs, outlook.seconds)
+        rows = outlook_rows(study, outlook)
         show_outlook(console, self._name, rows, in_full=False)
 
     def began(self, number: int, purpose: str, plan: Plan) -> None:

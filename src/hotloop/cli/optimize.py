@@ -236,7 +236,7 @@ def _show_outlook(
         where = {"study": str(folder / "study.json"), "next": again}
         common.print_json({"outlook": outlook, **told, **where})
         return 0
-    rows = outlook_rows(record, outlook.runs, outlook.seconds)
+    rows = outlook_rows(record, outlook)
     show_outlook(Console(), job.shown, rows, [("to go on", again)])
     return 0
 

@@ -11,6 +11,7 @@ from hotloop.levers.registry import LEVERS
 from hotloop.search.climb import Candidate
 from hotloop.study import Found, Study, too_small
 from hotloop.trial.trial import State
+from hotloop.workshop.watching import Outlook
 
 
 @dataclass(frozen=True)
@@ -24,13 +25,13 @@ class OutlookRows:
     """What limits the job, where it was looked into: what is found there decides what is worth."""
 
 
-def outlook_rows(study: Study, runs: tuple[int, int], seconds: tuple[float, float]) -> OutlookRows:
+def outlook_rows(study: Study, outlook: Outlook) -> OutlookRows:
     found = study.found
     candidates = found.candidates if found else ()
     at_once = [one for one in candidates if one.worth_from <= 1]
     refused = found.refused if found else ()
     return OutlookRows(
-        sentence=_sentence(found, runs, seconds),
+        sentence=_sentence(found, outlook),
         worth=tuple((one.lever, _worth(one, _objective(study))) for one in at_once),
         refused=(
             *((one.lever, one.reason) for one in refused if not one.tried),
@@ -40,14 +41,18 @@ def outlook_rows(study: Study, runs: tuple[int, int], seconds: tuple[float, floa
     )
 
 
-def _sentence(found: Found | None, runs: tuple[int, int], seconds: tuple[float, float]) -> str:
+def _sentence(found: Found | None, outlook: Outlook) -> str:
     if found is not None and not found.candidates:
         return "There is nothing to try."
-    told = f"The search takes about {_between(*runs)} of the script: {_times(*seconds)}"
+    runs, seconds = _between(*outlook.runs), _times(*outlook.seconds)
+    told = f"The search takes about {runs} of the script: {seconds}"
     budget = found.options.budget if found else None
-    if budget is None or budget >= seconds[1]:
+    if budget is None or budget >= outlook.seconds[1]:
         return f"{told}."
-    return f"{told}, of which --budget grants {units.seconds(budget)}."
+    told = f"{told}, of which --budget grants {units.seconds(budget)}"
+    if budget >= outlook.to_prove:
+        return f"{told}."
+    return f"{told}: too little for a proof, which takes about {units.seconds(outlook.to_prove)}."
 
 
 def _objective(study: Study) -> str:

@@ -33,7 +33,8 @@ def outlook(candidates: Sequence[Candidate], seconds: float) -> Outlook:
     afterwards = TO_PROVE + TO_EXAMINE + TO_SOAK + FOR_A_PART * len(candidates)
     afterwards += TO_PROVE + TO_EXAMINE_AGAIN + TO_SOAK
     most = 1 + 2 * settings + afterwards
-    return Outlook((least, most), (least * seconds, most * seconds))
+    to_prove = 2 + TO_EXAMINE + TO_SOAK + TO_PROVE
+    return Outlook((least, most), (least * seconds, most * seconds), to_prove * seconds)
 
 
 def is_short(candidates: Sequence[Candidate], left: float, seconds: float) -> bool:

@@ -18,6 +18,8 @@ class Outlook:
     runs: tuple[int, int]
     """Runs of the script, at the least and at the most."""
     seconds: tuple[float, float]
+    to_prove: float = 0.0
+    """Seconds without which nothing can be handed out."""
 
 
 class Audience(Protocol):
