@@ -97,7 +97,7 @@ def test_the_same_training_is_the_same() -> None:
     assert found.compared == (
         "20 steps: their number, their backward passes, and every setting of every parameter group",
         "20 batches by checksum (loader 0)",
-        "gradients and updates of 1 tensors in 2 steps that began from the same weights, "
+        "gradients and updates of 1 tensor in 2 steps that began from the same weights, "
         "against noise of one rounding",
         "the loss of a free run against 2 other seeds",
     )

@@ -210,15 +210,16 @@ def _compared(
     candidate: Trial, witnesses: Witnesses, streams: list[str], regroups: bool
 ) -> tuple[str, ...]:
     evidence = _evidence(candidate)
-    tensors = len({one.tensor for one in evidence.differences})
+    count = len({one.tensor for one in evidence.differences})
+    tensors = "1 tensor" if count == 1 else f"{count} tensors"
     batches = sum(given.stream in streams for given in evidence.structure.given)
     passes = "" if regroups else "their backward passes, "
     lines = [
         f"{len(evidence.structure.steps)} steps: their number, {passes}and every "
         f"setting of every parameter group",
         f"{batches} batches by checksum ({', '.join(streams)})",
-        f"gradients and updates of {tensors} tensors in {len(evidence.forced)} steps that began "
-        "from the same weights, against noise of one rounding",
+        f"gradients and updates of {tensors} in {len(evidence.forced)} steps that began from the "
+        "same weights, against noise of one rounding",
     ]
     if witnesses.reseeded:
         lines.append(f"the loss of a free run against {len(witnesses.reseeded)} other seeds")
