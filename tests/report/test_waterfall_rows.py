@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hotloop.report import proof_rows
+from hotloop.report import proof_rows, search_rows
 from hotloop.report.waterfall_rows import Stage, gain_words, rows
 from hotloop.search import compare
 from hotloop.search.parts import Contribution
@@ -86,3 +86,21 @@ def test_a_proof_that_did_not_hold_says_why() -> None:
     proof = replace(study.found.proof, comparison=ratio(10, 10.1))
     found = proof_rows.rows(won(proof=proof, plan=None))
     assert found is not None and not found.faster and found.reason
+
+
+def test_pairs_that_do_not_count_are_named() -> None:
+    study = won()
+    assert study.found is not None and study.found.proof is not None
+    found = study.found.proof.comparison
+    usual = sorted(found.pairs, key=lambda pair: pair.baseline)[len(found.pairs) // 2]
+    slow = replace(usual, baseline=13.6 * usual.baseline)
+    once = replace(study.found.proof, comparison=replace(found, disturbed=(slow,)))
+    said = proof_rows.rows(won(proof=once))
+    assert said is not None
+    assert said.disturbed == "a pair in which the job as it is took 13.6× as long as usual"
+    assert ("not counted", said.disturbed) in search_rows.rows(won(proof=once)).facts
+    twice = replace(study.found.proof, comparison=replace(found, disturbed=(slow, slow)))
+    said = proof_rows.rows(won(proof=twice))
+    assert said is not None
+    assert said.disturbed.startswith("2 pairs in which") and "up to 13.6×" in said.disturbed
+    assert "not counted" not in [label for label, _ in search_rows.rows(study).facts]

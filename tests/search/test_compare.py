@@ -10,7 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from hotloop.search.compare import LEAST_PAIRS, Pair, compare, failed, self_comparison_floor
+from hotloop.search.compare import (
+    LEAST_PAIRS,
+    Pair,
+    compare,
+    failed,
+    self_comparison_floor,
+    undisturbed,
+)
 
 STEP = 0.01
 COMPARISONS = 200
@@ -151,3 +158,25 @@ def test_the_floor_is_two_standard_errors_of_successive_baselines() -> None:
 
 def test_one_ratio_has_no_spread_and_makes_no_floor() -> None:
     assert self_comparison_floor([1.0, 2.0]) == 0.0
+
+
+class TestDisturbed:
+    def test_a_baseline_that_took_twice_as_long_as_usual_does_not_count(self) -> None:
+        pairs = [Pair(1.0, 0.9), Pair(13.0, 0.9), Pair(1.1, 0.9), Pair(0.9, 0.9)]
+        counted, disturbed = undisturbed(pairs)
+        assert disturbed == [Pair(13.0, 0.9)]
+        assert counted == [pairs[0], *pairs[2:]]
+
+    def test_a_candidate_that_did_counts(self) -> None:
+        pairs = [Pair(1.0, 0.9), Pair(1.0, 13.0), Pair(1.0, 0.9)]
+        assert undisturbed(pairs) == (pairs, [])
+
+    def test_of_two_nobody_knows_which_is_usual(self) -> None:
+        pairs = [Pair(1.0, 1.0), Pair(13.0, 1.0)]
+        assert undisturbed(pairs) == (pairs, [])
+
+    def test_no_more_than_two_are_left_out(self) -> None:
+        pairs = [Pair(1.0, 1.0)] * 4 + [Pair(5.0, 1.0), Pair(6.0, 1.0), Pair(7.0, 1.0)]
+        counted, disturbed = undisturbed(pairs)
+        assert disturbed == [Pair(6.0, 1.0), Pair(7.0, 1.0)]
+        assert Pair(5.0, 1.0) in counted

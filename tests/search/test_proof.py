@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hotloop.plan import Plan
@@ -222,3 +224,29 @@ def test_the_floor_is_what_the_job_shows_against_itself() -> None:
 def test_a_spent_budget_is_the_callers_to_handle() -> None:
     with pytest.raises(BudgetSpent):
         prove(plan_of("bf16"), SimulatedBench(gains(bf16=2.0), budget=7))
+
+
+class NowAndThenDisturbed(SimulatedBench):
+    """Another program takes the machine from the job as it is, in one of its processes."""
+
+    def measure(self, plan: Plan, purpose: str, give_up_above: float | None = None) -> Score:
+        score = super().measure(plan, purpose, give_up_above)
+        plain = sum(not names(each) for each, _, _ in self.measured)
+        disturbs = not names(plan) and plain == 4
+        return replace(score, value=13 * (score.value or 0)) if disturbs else score
+
+
+def test_a_process_that_was_disturbed_is_made_up_for_by_another_pair() -> None:
+    bench = NowAndThenDisturbed(gains(bf16=1.3), 0.02)
+    found = prove(plan_of("bf16"), bench).comparison
+    assert found.faster and found.ratio == pytest.approx(1.3, rel=0.05)
+    assert len(found.pairs) == LEAST_PAIRS and len(found.disturbed) == 1
+    assert runs(bench) == LEAST_PAIRS + 1
+
+
+def test_nothing_is_won_by_it() -> None:
+    claims = 0
+    for seed in range(200):
+        bench = NowAndThenDisturbed(gains(), 0.1, seed=seed)
+        claims += prove(plan_of("bf16"), bench).comparison.faster
+    assert claims <= 2

@@ -9,7 +9,7 @@ from hotloop.equivalence.judge import Equivalence
 from hotloop.figures import PhaseShare
 from hotloop.measurement import Measurement
 from hotloop.plan import LeverSetting
-from hotloop.report import equivalence_rows, rescue_rows
+from hotloop.report import equivalence_rows, proof_rows, rescue_rows
 from hotloop.report.phase_names import phase_names
 from hotloop.report.plan_words import NOTHING, setting_words
 from hotloop.report.refusal_rows import why
@@ -83,6 +83,7 @@ def rows(study: Study) -> SearchRows:
             *_refused(found),
             *(equivalence_rows.facts(found.equivalence) if found.equivalence else ()),
             *_soaked(found.soaked),
+            *_disturbed(found),
             *_cost(figures),
             *(("warning", warning) for warning in found.warnings),
         ),
@@ -240,6 +241,11 @@ def _size(point: SizePoint, begins: bool) -> str:
     memory = f", {units.size(point.memory)}" if point.memory else ""
     mark = ", where the plateau begins" if begins else ""
     return f"{point.size}: {units.rate(point.rate)} samples/s{memory}{mark}"
+
+
+def _disturbed(found: Found) -> list[tuple[str, str]]:
+    said = proof_rows.disturbed(found.proof.comparison) if found.proof else ""
+    return [("not counted", said)] if said else []
 
 
 def _soaked(soaked: Soaked | None) -> list[tuple[str, str]]:

@@ -23,6 +23,10 @@ LEAST_GAIN = 0.02
 CERTAIN, SURE, LIKELY = 0.001, 0.01, 0.1
 """Risks of a wrong word on one part of a plan, where the plan as a whole is proven."""
 
+DISTURBED, MOST_DISTURBED = 2.0, 2
+"""Times as long as usual, and how many pairs may be left out for it. Processes of one job differ by
+a tenth, by a third on a busy machine: more is another program's doing."""
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -42,6 +46,8 @@ class Comparison:
     faster: bool
     reason: str
     """Why not; empty when faster."""
+    disturbed: tuple[Pair, ...] = ()
+    """Further pairs, which do not count."""
 
 
 def compare(
@@ -75,6 +81,20 @@ def failed(pairs: Sequence[Pair], reason: str) -> Comparison:
 def counts(floor: float) -> float:
     """The least ratio that is worth a claim."""
     return 1 + max(LEAST_GAIN, floor)
+
+
+def undisturbed(pairs: Sequence[Pair]) -> tuple[list[Pair], list[Pair]]:
+    """Those that count, and those whose baseline something else has slowed down.
+
+    The baseline alone: such a pair speaks for the candidate, so that to leave it out takes from a
+    claim and adds to none. A candidate that is slow now and then is a slow candidate.
+    """
+    if len(pairs) <= MOST_DISTURBED:
+        return list(pairs), []
+    usual = statistics.median(pair.baseline for pair in pairs)
+    slow = sorted(pairs, key=lambda pair: pair.baseline)[-MOST_DISTURBED:]
+    slow = [pair for pair in slow if pair.baseline > DISTURBED * usual]
+    return [pair for pair in pairs if pair not in slow], slow
 
 
 def self_comparison_floor(baselines: Sequence[float]) -> float:

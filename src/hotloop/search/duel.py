@@ -1,17 +1,17 @@
 """Is a plan faster than what the search began with? Five pairs of processes, or eight.
 
 It is looked at after few fixed numbers of pairs and not after every one: whoever looks often enough
-sees a gain by chance.
+sees a gain by chance. For a pair that was disturbed another one is run.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hotloop.plan import Plan
 from hotloop.search import compare
 from hotloop.search.climb import Bench
-from hotloop.search.compare import LEAST_PAIRS, Comparison, self_comparison_floor
+from hotloop.search.compare import LEAST_PAIRS, Comparison, Pair, self_comparison_floor, undisturbed
 from hotloop.search.rounds import Rounds
 
 FUTILE_AFTER = 2
@@ -50,20 +50,21 @@ class _Duel:
         self._rounds.run_one([name for name in self._names if name not in self._rounds.failed])
 
     def is_over(self) -> bool:
-        count = self._rounds.count
         if self._failed():
             return True
+        count = len(self._pairs())
         if count == FUTILE_AFTER:
             # One pair that says otherwise is reason enough to go on: the climb has said so too.
             return all(pair.candidate >= pair.baseline for pair in self._pairs())
         if count == LEAST_PAIRS:
             found = self._compared()
             return found.faster or found.ratio < compare.counts(self._floor())
-        return count == MOST_PAIRS
+        return count >= MOST_PAIRS
 
     def result(self) -> Duel:
         failed = self._failed()
         found = compare.failed(self._pairs(), failed) if failed else self._compared()
+        found = replace(found, disturbed=tuple(undisturbed(self._all_pairs())[1]))
         against = self._rounds.pairs(_PLAN, _RIVAL)
         rival = compare.part(against, [against]) if len(against) >= FUTILE_AFTER else None
         return Duel(found, self._floor(), rival)
@@ -77,8 +78,11 @@ class _Duel:
     def _compared(self) -> Comparison:
         return compare.compare(self._pairs(), self._floor(), FUTILE_AFTER)
 
-    def _pairs(self) -> list[compare.Pair]:
+    def _pairs(self) -> list[Pair]:
+        return undisturbed(self._all_pairs())[0]
+
+    def _all_pairs(self) -> list[Pair]:
         return self._rounds.pairs(_START, _PLAN)
 
     def _floor(self) -> float:
-        return self_comparison_floor(self._rounds.seconds(_START))
+        return self_comparison_floor([pair.baseline for pair in self._pairs()])

@@ -26,6 +26,8 @@ def proof(found: Proven) -> Figure:
         f"the plan. The line with caps is the interval over them. A gain counts from "
         f"{found.counts:.3f}× on here, if all of the interval lies above 1."
     )
+    if found.disturbed:
+        note += f" Not counted: {found.disturbed}."
     return drawn(
         "proof", "The proof, pair by pair", lambda width: _pairs(found, width), table, note
     )
