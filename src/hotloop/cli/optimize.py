@@ -74,7 +74,7 @@ def _add_bounds(parser: argparse.ArgumentParser) -> None:
         "--budget",
         type=common.duration,
         metavar="TIME",
-        help="what all runs together may take, such as 10m (default: what they need)",
+        help="what the search may take, such as 10m (default: what it needs)",
     )
     add(
         "--steps",
