@@ -41,7 +41,7 @@ def test_a_budget_that_is_shorter_is_named() -> None:
 def test_a_budget_that_cannot_do_is_said_to_be_too_small() -> None:
     options = Options(budget=120.0)
     told = outlook_rows(won(options=options), Outlook((12, 30), (300.0, 900.0), 390.0)).sentence
-    assert told.endswith("grants 2.0 min: too little for a proof, which takes about 6.5 min.")
+    assert told.endswith("2.0 min: that may be too little for a proof, which takes about 6.5 min.")
 
 
 def test_where_nothing_could_help_there_is_no_search() -> None:

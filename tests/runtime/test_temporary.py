@@ -59,3 +59,16 @@ def test_nothing_goes_where_there_may_be_little_room(
 ) -> None:
     temporary.keep_apart(str(tmp_path_factory.mktemp("memory")))
     assert Path(tempfile.mkdtemp()).parent == usual
+
+
+def test_a_script_may_still_say_where_temporary_things_go(
+    usual: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", None)  # as in a process that has just begun
+    monkeypatch.setenv("TMPDIR", str(usual))
+    scratch = usual / "hotloop-1"
+    scratch.mkdir()
+    temporary.keep_apart(str(scratch))
+    large = tmp_path_factory.mktemp("large")
+    monkeypatch.setenv("TMPDIR", str(large))
+    assert Path(tempfile.mkdtemp()).parent == large

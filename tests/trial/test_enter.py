@@ -183,7 +183,7 @@ class TestOverlay:
     def test_scratch_space_can_be_removed(self, trial: Trial) -> None:
         """By an ordinary user too, although the overlay's own folder in it cannot be listed."""
         trial.succeed("Path('best.pt').unlink()")
-        program = "import sys; from hotloop.trial.shielded import remove; remove(sys.argv[1])"
+        program = "import sys; from hotloop.trial.removing import remove; remove(sys.argv[1])"
         command = [sys.executable, "-c", program, str(trial.scratch)]
         subprocess.run(command, check=True, preexec_fn=without_privilege)
         assert not trial.scratch.exists()

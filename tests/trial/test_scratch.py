@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hotloop.trial import scratch
+from hotloop.trial import removing, scratch
 from hotloop.trial.scratch import Scratch, remove_forgotten
 
 
@@ -60,12 +61,42 @@ def test_one_that_is_used_is_not(usual: Path) -> None:
     mine.remove()
 
 
-def test_nor_what_only_looks_like_one(usual: Path) -> None:
-    (usual / "hotloop-notes").mkdir()
+@pytest.mark.parametrize("name", ["hotloop-notes", "hotloop-12345678"])
+def test_nor_what_only_looks_like_one(usual: Path, name: str) -> None:
+    (usual / name).mkdir()
+    (usual / name / scratch.LOCK).write_text("mine")
+    (usual / name / "data").touch()
+    remove_forgotten()
+    assert (usual / name / "data").exists()
+
+
+def test_nor_what_a_link_leads_to(usual: Path) -> None:
     real = usual / "elsewhere"
     real.mkdir()
-    (real / scratch.LOCK).touch()
-    (usual / "hotloop-link").symlink_to(real)
+    (real / scratch.LOCK).write_bytes(scratch._mark())
+    (usual / "hotloop-12345678").symlink_to(real)
     remove_forgotten()
-    assert (usual / "hotloop-notes").is_dir()
     assert (real / scratch.LOCK).exists()
+
+
+def test_nobody_can_be_in_the_way(usual: Path) -> None:
+    (usual / "hotloop-12345678").mkdir()
+    (usual / "hotloop-12345678" / scratch.LOCK).symlink_to("x" * 300)
+    remove_forgotten()
+
+
+def test_what_cannot_be_removed_is_found_again(
+    usual: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Scratch([])
+    (made.path / scratch.SECRETS).write_text("secret")
+    (made.path / "temporary").mkdir()
+    with monkeypatch.context() as patched:
+        kept = removing._erase
+        patched.setattr(
+            removing, "_erase", lambda path: None if "temporary" in path else kept(path)
+        )
+        made.remove()
+    assert sorted(os.listdir(made.path)) == [scratch.LOCK, "temporary"]
+    remove_forgotten()
+    assert not made.path.exists()

@@ -51,6 +51,7 @@ class LiveSearch:
         self._last: deque[TrialRow] = deque(maxlen=LINES)
         self._running = ""
         self._spent = 0.0
+        self._began = time.monotonic()
         self._outlook: Outlook | None = None
         self._shown = 0.0
         self._gpu: GpuWatch | None = None
@@ -133,7 +134,9 @@ class LiveSearch:
         stage = f"step {glimpse.steps}" if glimpse.steps else "starting"
         state = self._gpu.look() if self._gpu else None
         parts = [self._running, stage, units.seconds(glimpse.seconds), *gpu_words(state)]
-        spent = time_words(self._spent + glimpse.seconds, self._budget, self._outlook)
+        # By the clock, as the budget is; trials that are replayed took theirs before.
+        passed = max(self._spent + glimpse.seconds, time.monotonic() - self._began)
+        spent = time_words(passed, self._budget, self._outlook)
         return Group(
             self._table(),
             _one_line("   ".join(parts)),

@@ -52,7 +52,8 @@ def _sentence(found: Found | None, outlook: Outlook) -> str:
     told = f"{told}, of which --budget grants {units.seconds(budget)}"
     if budget >= outlook.to_prove:
         return f"{told}."
-    return f"{told}: too little for a proof, which takes about {units.seconds(outlook.to_prove)}."
+    needed = units.seconds(outlook.to_prove)
+    return f"{told}: that may be too little for a proof, which takes about {needed}."
 
 
 def _objective(study: Study) -> str:

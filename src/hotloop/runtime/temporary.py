@@ -14,14 +14,23 @@ from os.path import dirname, join, realpath
 from typing import Any
 
 FOLDER = "temporary"
-LONGEST = 108
+LONGEST = 104
 """Of a socket's name, by which loader workers hand out tensors."""
 SOCKET = "listener-12345678"
 
 
+def usual_folder() -> str:
+    """As Python sees it now. The script may name another before it uses the first."""
+    chosen = tempfile.tempdir
+    try:
+        return tempfile.gettempdir()
+    finally:
+        tempfile.tempdir = chosen
+
+
 def keep_apart(scratch: str) -> None:
     """From here on, in this process and those it forks; of those it spawns the sockets alone."""
-    usual, ours = tempfile.gettempdir(), join(scratch, FOLDER)
+    usual, ours = usual_folder(), join(scratch, FOLDER)
     elsewhere = realpath(dirname(scratch)) != realpath(usual)  # perhaps in memory
     if elsewhere or len(os.fsencode(join(ours, SOCKET))) >= LONGEST:
         return

@@ -86,8 +86,8 @@ def counts(floor: float) -> float:
 def undisturbed(pairs: Sequence[Pair]) -> tuple[list[Pair], list[Pair]]:
     """Those that count, and those whose baseline something else has slowed down.
 
-    The baseline alone: such a pair speaks for the candidate, so that to leave it out takes from a
-    claim and adds to none. A candidate that is slow now and then is a slow candidate.
+    The baseline alone: such a pair speaks for the candidate, so that the gain becomes smaller
+    without it, if surer. A candidate that is slow now and then is a slow candidate.
     """
     if len(pairs) <= MOST_DISTURBED:
         return list(pairs), []

@@ -102,11 +102,12 @@ class _Questions:
         return len(self._pairs(lever)) >= (1 if len(self._proof) > 1 else 2)
 
     def _is_sure(self, lever: str, risk: float) -> bool:
-        """Either way."""
+        """Either way; but one slow process of the plan would make passengers of them all."""
         if not self._is_known(lever):
             return False
         found = self._compared(lever, risk)
-        return found.faster or found.high < compare.counts(0.0)
+        is_passenger = len(found.pairs) > 1 and found.high < compare.counts(0.0)
+        return found.faster or is_passenger
 
     def _compared(self, lever: str, risk: float = LIKELY) -> Comparison:
         alike = [self._proof, *map(self._pairs, self._levers)]

@@ -20,7 +20,7 @@ from hotloop.trial.environment import child_environment
 from hotloop.trial.order import Glimpse, Order, Watcher
 from hotloop.trial.power import PowerMeter
 from hotloop.trial.result import ChildResult, Ended
-from hotloop.trial.scratch import Scratch, remove_forgotten
+from hotloop.trial.scratch import SECRETS, Scratch, remove_forgotten
 from hotloop.trial.spec import TrialSpec
 from hotloop.trial.terminal import Terminal
 from hotloop.trial.tree import ProcessTree
@@ -66,7 +66,7 @@ class _Run:
         folder = order.folder
         self._files = {name: folder / name for name in ("spec.json", "result.json")}
         # Not in the study: it holds the user's whole environment, and what is secret in there.
-        self._files["enter.json"] = scratch / "enter.json"
+        self._files["enter.json"] = scratch / SECRETS
         self._log = folder / LOG
         self._caches = folder.parent / order.caches
         self._progress = folder / "progress"

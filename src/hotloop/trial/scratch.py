@@ -10,13 +10,16 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
+import stat
 import tempfile
 from pathlib import Path
 
-from hotloop.trial import shielded
+from hotloop.trial.removing import remove
 
 PREFIX = "hotloop-"
-LOCK = "held"
+NAME = re.compile(r"hotloop-\w{8}")
+LOCK, SECRETS = "held", "enter.json"
 ELSEWHERE = ("/var/tmp", "/dev/shm")
 
 
@@ -26,32 +29,51 @@ class Scratch:
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_base(protect)))
         unheld = self.path / f"{LOCK}.new"  # by that name nobody takes it for a forgotten one
         self._lock = os.open(unheld, os.O_RDWR | os.O_CREAT, 0o600)
+        os.write(self._lock, _mark())
         _is_taken(self._lock)
         unheld.rename(self.path / LOCK)
 
     def remove(self) -> None:
-        shielded.remove(str(self.path))
-        os.close(self._lock)
+        try:
+            _empty(self.path)
+        finally:
+            os.close(self._lock)
 
 
 def remove_forgotten() -> None:
     """Those of processes that were killed."""
     for base in (tempfile.gettempdir(), *ELSEWHERE):
-        for lock in Path(base).glob(f"{PREFIX}*/{LOCK}"):
-            with contextlib.suppress(OSError):
-                _remove_unless_held(lock)
+        with contextlib.suppress(OSError), os.scandir(base) as entries:
+            for folder in [Path(entry.path) for entry in entries if NAME.fullmatch(entry.name)]:
+                with contextlib.suppress(OSError):
+                    _remove_if_forgotten(folder)
 
 
-def _remove_unless_held(lock: Path) -> None:
-    folder = lock.parent
-    if folder.is_symlink() or folder.lstat().st_uid != os.getuid():
+def _remove_if_forgotten(folder: Path) -> None:
+    status = folder.lstat()
+    if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
         return
-    held = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
+    lock = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW)
     try:
-        if _is_taken(held):
-            shielded.remove(str(folder))
+        if os.pread(lock, 1000, 0) == _mark() and _is_taken(lock):
+            _empty(folder)
     finally:
-        os.close(held)
+        os.close(lock)
+
+
+def _empty(folder: Path) -> None:
+    """The secrets first, and last the lock: by it the next one finds what could not be removed."""
+    names = [name for name in os.listdir(folder) if name not in (SECRETS, LOCK)]
+    for name in (SECRETS, *names):
+        remove(str(folder / name))
+    if os.listdir(folder) == [LOCK]:
+        (folder / LOCK).unlink()
+        folder.rmdir()
+
+
+def _mark() -> bytes:
+    """That it is one, and whose: machines may share a folder, but not its locks."""
+    return f"hotloop's scratch space on {os.uname().nodename}\n".encode()
 
 
 def _is_taken(lock: int) -> bool:

@@ -8,7 +8,6 @@ mark what is deleted.
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -37,16 +36,6 @@ def unshielded(scratch: str) -> list[str]:
     notes = Path(scratch, NOTES)
     text = notes.read_text(encoding="utf-8", errors="replace") if notes.exists() else ""
     return list(dict.fromkeys(text.splitlines()))
-
-
-def remove(scratch: str) -> None:
-    """Delete the scratch space. An overlay leaves folders that even their owner cannot list."""
-    for parent, folders, _ in os.walk(scratch):
-        for folder in folders:
-            path = os.path.join(parent, folder)
-            if not os.path.islink(path):
-                os.chmod(path, stat.S_IRWXU)
-    shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _differences(upper: Path, original: Path, deleted: Callable[[Path], bool]) -> Iterator[Path]:

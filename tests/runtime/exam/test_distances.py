@@ -57,6 +57,11 @@ def test_nothing_is_no_distance_and_not_a_number_is_none_either(
     assert host.between(one, one * float("nan"), None).difference != 0.0
 
 
+def test_different_sizes_cannot_be_compared(torch: Any, host: Distances) -> None:
+    with pytest.raises(ValueError, match="sizes"):
+        host.between(torch.ones(1), torch.ones(5), None)
+
+
 def test_a_device_without_room_leaves_it_to_the_host(torch: Any, host: Distances) -> None:
     class Full(Distances):
         def _compared(self, device: Any, *tensors: Any) -> Any:

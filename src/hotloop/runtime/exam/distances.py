@@ -67,6 +67,8 @@ class Distances:
 
     def _compared(self, device: Any, *tensors: Any) -> Any:
         torch = self._torch
+        if len({tensor.numel() for tensor in tensors}) > 1:
+            raise ValueError("they have different sizes")
         sums = torch.zeros(5, dtype=torch.float64, device=device)
         for one, other, *slopes in zip(*(self._pieces(t, device) for t in tensors), strict=True):
             one, other = one.to(torch.float64), other.to(torch.float64)
@@ -90,6 +92,8 @@ class Distances:
         torch = self._torch
         plain = tensor.detach().resolve_conj()
         numbers = torch.view_as_real(plain) if plain.is_complex() else plain
+        if device.type == "cpu":
+            numbers = numbers.cpu()  # first: another order of dimensions is flattened into a copy
         for piece in numbers.flatten().split(PIECE[device.type]):
             # Not by `to`: what leaves the host by it is taken for the script's own data.
             is_there = piece.device == device

@@ -198,7 +198,7 @@ class Teacher:
 def _dense(torch: Any, gradient: Any) -> Any:
     """An embedding's may be sparse."""
     plain = gradient.detach()
-    return plain if plain.layout is torch.strided else plain.to_dense()
+    return plain if plain.layout is torch.strided else _on_host(plain.to_dense())
 
 
 def _on_host(tensor: Any) -> Any:

@@ -74,6 +74,10 @@ class Mirror:
         missing = []
         while not is_folder(self.of(user)):
             missing.append(user)
+            if user == "/":
+                raise FileNotFoundError(
+                    errno.ENOENT, "the trial's scratch space is gone", self.root
+                )
             user = parent(user)
         for folder in reversed(missing):
             try:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sysconfig
-import tempfile
 from collections.abc import Sequence
 
 from hotloop.runtime.shield.paths import parent
+from hotloop.runtime.temporary import usual_folder
 
 KERNEL = ("/dev", "/proc", "/sys")
 
@@ -16,7 +16,7 @@ class Territory:
     """The innermost folder that was named decides for a path; the root was named the user's."""
 
     def __init__(self, scratch: str, passthrough: Sequence[str], protect: Sequence[str]) -> None:
-        temporary = os.path.realpath(tempfile.gettempdir())
+        temporary = os.path.realpath(usual_folder())
         protected = {os.path.realpath(folder) for folder in protect}
         # Working right in the temporary folder does not make every temporary file the user's.
         protected.discard(temporary)
