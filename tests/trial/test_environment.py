@@ -74,7 +74,10 @@ def test_bytecode_that_is_kept_nowhere_is_kept_in_the_study(
     assert child_environment(spec, "abc", cache, True)["PYTHONPYCACHEPREFIX"] == "/mine"
 
 
-def test_a_trial_beside_others_leaves_them_the_cores_it_waits_on() -> None:
+def test_a_trial_beside_others_leaves_them_the_cores_it_waits_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
     where = Path("/study/spec.json"), "abc", Path("/study/cache")
     assert child_environment(*where, beside_others=True)["OMP_WAIT_POLICY"] == "PASSIVE"
     assert "OMP_WAIT_POLICY" not in child_environment(*where)
