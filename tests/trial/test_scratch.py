@@ -83,6 +83,7 @@ def test_nobody_can_be_in_the_way(usual: Path) -> None:
     (usual / "hotloop-12345678").mkdir()
     (usual / "hotloop-12345678" / scratch.LOCK).symlink_to("x" * 300)
     remove_forgotten()
+    assert (usual / "hotloop-12345678").is_dir()
 
 
 def test_what_cannot_be_removed_is_found_again(
