@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import Executor
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from hotloop.plan import Plan
 from hotloop.trial.launch import _Run
 from hotloop.trial.order import Order
 from hotloop.trial.power import PowerMeter
+from hotloop.trial.scratch import Scratch
 from hotloop.trial.spec import StopRule
 
 from .conftest import MODEL, TRAIN, Desk, Ended, cleared
@@ -88,23 +90,31 @@ def test_the_script_limits_file_sizes(tmp_path: Path, pool: Executor) -> None:
         assert "Traceback" not in desk.printed()
 
 
+@pytest.fixture
+def scratch() -> Iterator[Scratch]:
+    made = Scratch([])
+    yield made
+    made.remove()
+
+
+def an_order(folder: Path) -> Order:
+    job = ScriptJob("train.py", False, (), sys.executable, str(folder))
+    return Order(1, job, Plan(), StopRule(), 1.0, folder)
+
+
 @pytest.mark.parametrize(
     "text", [b"", b'{"ended": "script", "measu', b"[]", b'{"ended": "no such end"}', b"\0" * 100]
 )
-def test_a_damaged_result(tmp_path: Path, text: bytes) -> None:
-    job = ScriptJob("train.py", False, (), sys.executable, str(tmp_path))
-    order = Order(1, job, Plan(), StopRule(), 1.0, tmp_path)
-    run = _Run(order, tmp_path, lambda glimpse: None, PowerMeter(GpuWatch()))
+def test_a_damaged_result(tmp_path: Path, scratch: Scratch, text: bytes) -> None:
+    run = _Run(an_order(tmp_path), scratch, lambda glimpse: None, PowerMeter(GpuWatch()))
     (tmp_path / "result.json").write_bytes(text)
     result, why = run._read_result()
     assert result is None
     assert why
 
 
-def test_no_result_is_no_damaged_result(tmp_path: Path) -> None:
-    job = ScriptJob("train.py", False, (), sys.executable, str(tmp_path))
-    order = Order(1, job, Plan(), StopRule(), 1.0, tmp_path)
-    run = _Run(order, tmp_path, lambda glimpse: None, PowerMeter(GpuWatch()))
+def test_no_result_is_no_damaged_result(tmp_path: Path, scratch: Scratch) -> None:
+    run = _Run(an_order(tmp_path), scratch, lambda glimpse: None, PowerMeter(GpuWatch()))
     assert run._read_result() == (None, "")
     (tmp_path / "result.partial").write_bytes(b'{"ended"')
     assert run._read_result() == (None, "it was cut off while being written.")

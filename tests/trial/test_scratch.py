@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hotloop.trial import removing, scratch
+from hotloop.trial.reaping import MARK
 from hotloop.trial.scratch import Scratch, remove_forgotten
 
 
@@ -54,6 +56,19 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert not left.exists()
 
 
+def test_and_what_its_trial_had_started_is_ended(usual: Path) -> None:
+    left = Scratch([])
+    daemon = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(1000)"],
+        env={**os.environ, MARK: left.mark},
+        start_new_session=True,
+    )
+    os.close(left._lock)  # as the kernel does when its owner is killed
+    remove_forgotten()
+    assert daemon.wait(10) == -signal.SIGKILL
+    assert not left.path.exists()
+
+
 def test_one_that_is_used_is_not(usual: Path) -> None:
     mine = Scratch([])
     remove_forgotten()
@@ -73,7 +88,7 @@ def test_nor_what_only_looks_like_one(usual: Path, name: str) -> None:
 def test_nor_what_a_link_leads_to(usual: Path) -> None:
     real = usual / "elsewhere"
     real.mkdir()
-    (real / scratch.LOCK).write_bytes(scratch._mark())
+    (real / scratch.LOCK).write_text(f"{scratch._sign()}abc")
     (usual / "hotloop-12345678").symlink_to(real)
     remove_forgotten()
     assert (real / scratch.LOCK).exists()

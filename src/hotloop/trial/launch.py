@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-import uuid
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -50,23 +49,23 @@ class ProcessLauncher:
             ) from None
         try:
             self._gpu = self._gpu or GpuWatch()
-            return _Run(order, scratch.path, watcher, PowerMeter(self._gpu)).trial()
+            return _Run(order, scratch, watcher, PowerMeter(self._gpu)).trial()
         finally:
             scratch.remove()
 
 
 class _Run:
-    def __init__(self, order: Order, scratch: Path, watcher: Watcher, power: PowerMeter) -> None:
+    def __init__(self, order: Order, scratch: Scratch, watcher: Watcher, power: PowerMeter) -> None:
         self._order = order
-        self._scratch = scratch
+        self._scratch = scratch.path
         self._watcher = watcher
         self._power = power
         self._is_timed = not any((order.exam, order.soak, order.look, order.deep))
-        self._mark = uuid.uuid4().hex
+        self._mark = scratch.mark
         folder = order.folder
         self._files = {name: folder / name for name in ("spec.json", "result.json")}
         # Not in the study: it holds the user's whole environment, and what is secret in there.
-        self._files["enter.json"] = scratch / SECRETS
+        self._files["enter.json"] = scratch.path / SECRETS
         self._log = folder / LOG
         self._caches = folder.parent / order.caches
         self._progress = folder / "progress"

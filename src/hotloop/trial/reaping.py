@@ -28,7 +28,7 @@ def end(process: subprocess.Popen[bytes], mark: str) -> None:
     while _group_lives(process.pid) and time.monotonic() < deadline:
         time.sleep(0.02)
     _signal_group(process.pid, signal.SIGKILL)
-    _kill_marked(mark)
+    kill_marked(mark)
 
 
 def _signal_group(group: int, number: signal.Signals) -> None:
@@ -44,7 +44,7 @@ def _group_lives(group: int) -> bool:
     return True
 
 
-def _kill_marked(mark: str) -> None:
+def kill_marked(mark: str) -> None:
     import psutil
 
     for process in psutil.process_iter():

@@ -1,8 +1,8 @@
 """A trial's own folder beside everything of the user's, which is gone when the trial is over.
 
 Whoever is killed outright cannot remove it, and it holds the environment of the user, secrets
-included. So it is held by a lock, which the kernel lets go of, and the next one to come removes
-what nobody holds.
+included; nor can it end what the script has started in sessions of its own. So the folder is held
+by a lock, which the kernel lets go of, and the next one to come makes up for both.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import os
 import re
 import stat
 import tempfile
+import uuid
 from pathlib import Path
 
+from hotloop.trial.reaping import kill_marked
 from hotloop.trial.removing import remove
 
 PREFIX = "hotloop-"
@@ -29,7 +31,9 @@ class Scratch:
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_base(protect)))
         unheld = self.path / f"{LOCK}.new"  # by that name nobody takes it for a forgotten one
         self._lock = os.open(unheld, os.O_RDWR | os.O_CREAT, 0o600)
-        os.write(self._lock, _mark())
+        self.mark = uuid.uuid4().hex
+        """Which every process of the trial bears."""
+        os.write(self._lock, f"{_sign()}{self.mark}".encode())
         _is_taken(self._lock)
         unheld.rename(self.path / LOCK)
 
@@ -45,7 +49,7 @@ def remove_forgotten() -> None:
     for base in (tempfile.gettempdir(), *ELSEWHERE):
         with contextlib.suppress(OSError), os.scandir(base) as entries:
             for folder in [Path(entry.path) for entry in entries if NAME.fullmatch(entry.name)]:
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError, ValueError):
                     _remove_if_forgotten(folder)
 
 
@@ -55,7 +59,9 @@ def _remove_if_forgotten(folder: Path) -> None:
         return
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW)
     try:
-        if os.pread(lock, 1000, 0) == _mark() and _is_taken(lock):
+        sign, mark = os.pread(lock, 1000, 0).decode(errors="replace").rsplit(None, 1)
+        if sign == _sign().rstrip() and _is_taken(lock):
+            kill_marked(mark)
             _empty(folder)
     finally:
         os.close(lock)
@@ -71,9 +77,9 @@ def _empty(folder: Path) -> None:
         folder.rmdir()
 
 
-def _mark() -> bytes:
+def _sign() -> str:
     """That it is one, and whose: machines may share a folder, but not its locks."""
-    return f"hotloop's scratch space on {os.uname().nodename}\n".encode()
+    return f"hotloop's scratch space on {os.uname().nodename}\n"
 
 
 def _is_taken(lock: int) -> bool:
