@@ -35,13 +35,13 @@ class Distances:
     """Added up on a device, if it is of a kind that can, and on the host where it has no room."""
 
     def __init__(self, torch: Any, device: Any) -> None:
-        host = torch.device("cpu")
         self._torch = torch
-        self._devices = [device, host] if device.type == "cuda" else [host]
+        self._host = torch.device("cpu")
+        self._device = device if device.type == "cuda" else self._host
 
     def between(self, wanted: Any, found: Any, gradients: tuple[Any, Any] | None) -> Distance:
         """`gradients`: the reference's and the other one's, of which these are the updates."""
-        square, apart, along, unsettled, undecided = self._first(
+        square, apart, along, unsettled, undecided = self._sums(
             self._compared, wanted, found, *(gradients or ())
         )
         return Distance(
@@ -53,17 +53,15 @@ class Distances:
         )
 
     def norm(self, tensor: Any) -> float:
-        (square,) = self._first(self._squared, tensor)
+        (square,) = self._sums(self._squared, tensor)
         return math.sqrt(square)
 
-    def _first(self, add_up: Any, *tensors: Any) -> list[float]:
-        *before, last = self._devices
-        for device in before:
-            try:
-                return list(add_up(device, *tensors).tolist())
-            except self._torch.OutOfMemoryError:
-                continue
-        return list(add_up(last, *tensors).tolist())
+    def _sums(self, add_up: Any, *tensors: Any) -> list[float]:
+        try:
+            found = add_up(self._device, *tensors)
+        except self._torch.OutOfMemoryError:
+            found = add_up(self._host, *tensors)
+        return list(found.tolist())
 
     def _compared(self, device: Any, *tensors: Any) -> Any:
         torch = self._torch
