@@ -159,6 +159,12 @@ EXAMPLES = (
         only="bf16",
     ),
     *_two("step_graph", TINY, f"{TINY} batch_size=65436 hidden=4096 microbatch=0", where="gpu"),
+    *_two(
+        "update_graph",
+        f"{LANGUAGE} --layers 24 --width 64 --heads 2 --batch 1",
+        f"{VISION} --size 224 --channels 64 --batch 64",
+        where="gpu",
+    ),
     *_two("gpu_augment", AUGMENTED, f"{AUGMENTED} blurs=0", where="gpu"),
     # Where it wins a machine has two NUMA nodes or more.
     Example("affinity", False, CONTROL),

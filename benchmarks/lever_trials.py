@@ -60,6 +60,7 @@ TRIALS = {
     "chunked_loss": Asked(f"{GPT2} --layers 2 --batch 16"),
     "checkpoint_blocks": Asked(f"{GPT2} --layers 12"),
     "step_graph": Asked(TINY),
+    "update_graph": Asked(f"{JOBS}/language.py --layers 24 --width 64 --heads 2 --batch 1"),
     "gpu_augment": Asked(f"{JOBS}/augmented.py:Augmented"),
 }
 

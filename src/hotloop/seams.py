@@ -72,7 +72,10 @@ class Seams:
     scaler_step: Seam = field(default_factory=Seam)
     """A gradient scaler steps an optimizer, or skips the step: (scaler, optimizer, …)."""
     clip: Seam = field(default_factory=Seam)
-    """Gradients are clipped by one of torch's functions: (parameters, …)."""
+    """Gradients are clipped by one of torch's functions: (parameters, …).
+
+    What clips them comes by name, before, and may be changed: by.
+    """
     optimizer: Seam = field(default_factory=Seam)
     """An optimizer is built, as far as the base class goes: (optimizer, …)."""
     autocast: Seam = field(default_factory=Seam)
@@ -81,6 +84,11 @@ class Seams:
     """An optimizer clears its gradients: (optimizer, …)."""
     step: Seam = field(default_factory=Seam)
     """An optimizer steps: (optimizer, …)."""
+    update: Seam = field(default_factory=Seam)
+    """Inside that: what Adam, AdamW or SGD does to the weights, and its closure: (optimizer, …).
+
+    What updates them comes by name, before, and may be changed: by.
+    """
     threads: Seam = field(default_factory=Seam)
     """The number of threads that operators compute with is set. It comes by name: threads."""
 

@@ -31,6 +31,7 @@ from hotloop.levers.stage_data import StageData
 from hotloop.levers.step_graph import StepGraph
 from hotloop.levers.tf32 import Tf32
 from hotloop.levers.threads import Threads
+from hotloop.levers.update_graph import UpdateGraph
 
 _ALL: tuple[type[Lever], ...] = (
     Allocator,
@@ -58,6 +59,7 @@ _ALL: tuple[type[Lever], ...] = (
     ShapePadding,  # after the attention, whose products it would hide
     CompileLoss,
     FusedOptimizer,
+    UpdateGraph,  # after the fused one, which it needs and otherwise switches on itself
     ChunkedLoss,
     CheckpointBlocks,
     StepGraph,  # last: what it captures is what all others have made of the step

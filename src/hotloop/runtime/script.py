@@ -52,23 +52,26 @@ class ScriptDriver:
         patches.route(torch.amp.grad_scaler.GradScaler, "scale", seams.scale)
         patches.route(torch.amp.grad_scaler.GradScaler, "step", seams.scaler_step)
         for name in ("clip_grad_norm_", "clip_grad_value_"):
-            patches.route(torch.nn.utils, name, seams.clip)
+            self._attach_replaceable(torch.nn.utils, name, seams.clip)
         patches.route(torch.optim.Optimizer, "__init__", seams.optimizer)
         patches.route(torch.optim.Optimizer, "zero_grad", seams.zero_grad)
         patches.route(torch.amp.autocast_mode.autocast, "__enter__", seams.autocast)
         if seams.threads.is_used:
             counted = _setting_threads(seams.threads, torch.set_num_threads)
             patches.replace(torch, "set_num_threads", counted)
-        if seams.loss.is_used:
-            functional = torch.nn.functional
-            for name in LOSSES:
-                patches.replace(functional, name, _loss(seams.loss, getattr(functional, name)))
+        for name in LOSSES:
+            self._attach_replaceable(torch.nn.functional, name, seams.loss)
         patches.route(Loop, "begin", seams.loop)
         self._attach_moves()
+        self._attach_updates()
         self._attach_steps()
 
     def detach(self) -> None:
         self._patches.restore()
+
+    def _attach_replaceable(self, owner: Any, name: str, seam: Seam) -> None:
+        if seam.is_used:
+            self._patches.replace(owner, name, _replaceable(seam, getattr(owner, name)))
 
     def _attach_moves(self) -> None:
         """Only for a build of torch that knows a device other than the host.
@@ -82,6 +85,20 @@ class ScriptDriver:
             replace = self._patches.replace
             replace(torch.Tensor, "to", _leaving_host(seam, torch.Tensor.to, device))
             replace(torch.Tensor, "cuda", _leaving_host(seam, torch.Tensor.cuda, None))
+
+    def _attach_updates(self) -> None:
+        """Inside torch's hooks, which it puts around a class's step when the first is built."""
+        seam, optim = self._seams.update, self._torch.optim
+        for kind in (optim.Adam, optim.AdamW, optim.SGD) if seam.is_used else ():
+            step = vars(kind).get("step")
+            if step is None:
+                continue  # inherited from another of them
+            is_hooked = getattr(step, "hooked", False)
+            update = _replaceable(seam, step.__wrapped__ if is_hooked else step)
+            if is_hooked:
+                update = optim.Optimizer.profile_hook_step(update)
+            update.hooked = is_hooked
+            self._patches.replace(kind, "step", update)
 
     def _attach_steps(self) -> None:
         """Torch's own global hooks: every optimizer passes them, without being known beforehand."""
@@ -153,19 +170,21 @@ def _setting_threads(seam: Seam, original: Any) -> Any:
     return set_num_threads
 
 
-def _loss(seam: Seam, original: Any) -> Any:
-    def compute(*args: Any, by: Any, **kwargs: Any) -> Any:
+def _replaceable(seam: Seam, original: Any) -> Any:
+    """A function that tells the seam who is to do its work, which may be changed there."""
+
+    def work(*args: Any, by: Any, **kwargs: Any) -> Any:
         return by(*args, **kwargs)
 
-    passing = through(seam, compute)
+    passing = through(seam, work)
 
     @functools.wraps(original)
-    def loss(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         return passing(*args, by=original, **kwargs)
 
     # What torch.compile meets in a script's own graphs is torch's function, as ever.
-    loss._torchdynamo_inline = original  # type: ignore[attr-defined]
-    return loss
+    call._torchdynamo_inline = original  # type: ignore[attr-defined]
+    return call
 
 
 def _leaving_host(seam: Seam, method: Any, device: Any) -> Any:

@@ -26,6 +26,8 @@ PARTNERS = frozenset(
         ("compile_loss", "compile"),
         ("fused_optimizer", "compile"),
         ("fused_optimizer", "bf16"),
+        ("update_graph", "compile"),
+        ("update_graph", "bf16"),
         ("chunked_loss", "bf16"),
         ("device_prefetch", "compile"),
     )
@@ -46,7 +48,12 @@ PACK = ("bf16", "fp16", "channels_last", "compile")
 STAND_INS = {"compile_blocks": "compile", "fp16": "bf16"}
 """Which are for jobs that cannot have the other."""
 
-MAKES_NEEDLESS = {"bf16": ("tf32",), "fp16": ("tf32",), "device_prefetch": ("pin_memory",)}
+MAKES_NEEDLESS = {
+    "bf16": ("tf32",),
+    "fp16": ("tf32",),
+    "device_prefetch": ("pin_memory",),
+    "update_graph": ("fused_optimizer",),
+}
 """Which take over the work of others. Those may come back, by a trial that says so."""
 
 
@@ -61,11 +68,11 @@ def are_partners(one: str, other: str) -> bool:
     model in 16, or in 32 where they win less. A compiled loss spares
     the cast that bf16 brings, and is a larger part of a step whose model is compiled; one that is
     computed in chunks spares float32 copies of 16-bit logits. Once a compiled model leaves the CPU
-    idle, it is the optimizer's many small kernels that are waited for. And a loader hides behind a
-    slow step as a slow step hides behind a loader: whatever speeds up one side shows what the other
-    is worth. A batch is copied ahead as far as the CPU is ahead, which compiling leaves time for.
-    Two that speed up loading may take each other's work away; that, too, is seen by looking again.
-    What stands in for another has its partners.
+    idle, it is the optimizer's many small kernels that are waited for, fused or replayed. And a
+    loader hides behind a slow step as a slow step hides behind a loader: whatever speeds up one
+    side shows what the other is worth. A batch is copied ahead as far as the CPU is ahead, which
+    compiling leaves time for. Two that speed up loading may take each other's work away; that, too,
+    is seen by looking again. What stands in for another has its partners.
     """
     pair = frozenset(STAND_INS.get(lever, lever) for lever in (one, other))
     return bool(LOADING & pair) or pair in PARTNERS

@@ -8,7 +8,7 @@ from hotloop.diagnose.checkpoints import is_saving
 from hotloop.diagnose.sightings import of_a_step, seconds_by_line, sightings
 from hotloop.diagnose.updates import operators_a_step, saved_by_fusing
 from hotloop.diagnose.wording import percent, seconds
-from hotloop.levers.fused_optimizer import KERNELS
+from hotloop.levers.fusing import KERNELS
 from hotloop.measurement import OptimizerSeen
 from hotloop.timeline import Phase
 

@@ -1,0 +1,119 @@
+"""Work on tensors that stay where they are, recorded as graphs and replayed.
+
+A graph reads and writes the places in memory that it was recorded with. So each is kept by these
+places: where something lies elsewhere, the work is done as it is, and recorded when it comes there
+again. torch's allocator hands out the same places as long as the same is asked of it.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import deque
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from hotloop.collecting import no_collection
+
+KEPT = 4
+"""Graphs at a time: gradients of an epoch's last, smaller batch may lie elsewhere."""
+MOST = 16
+"""Recordings at all. They take a while; what needs more of them gains nothing."""
+REMEMBERED = 8
+"""Places that were met last."""
+
+
+class Recorder(Protocol):
+    """How a graph is made. CUDA's, or a fake where there is no GPU."""
+
+    def bears(self, tensor: Any) -> bool:
+        """Whether work on it can be recorded."""
+
+    def record(self, work: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
+        """What replays `work`, which is recorded and not run; and what it hands back."""
+
+
+class CudaRecorder:
+    """By the bare calls: torch's context would empty the allocator's cache, after which gradients
+    would lie elsewhere."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+
+    def bears(self, tensor: Any) -> bool:
+        return bool(tensor.is_cuda) and tensor.layout is self._torch.strided
+
+    def record(self, work: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
+        cuda = self._torch.cuda
+        graph, stream = cuda.CUDAGraph(), cuda.Stream()
+        gc.collect()  # giving up an older graph would spoil the recording
+        cuda.synchronize()
+        with no_collection(), cuda.stream(stream):
+            # Other threads, such as one that pins batches, go on as ever.
+            graph.capture_begin(capture_error_mode="thread_local")
+            try:
+                made = work()
+            finally:
+                graph.capture_end()
+        return graph.replay, made
+
+
+@dataclass
+class Tally:
+    """What became of some work. It outlives the graphs, which hold memory of the GPU."""
+
+    replayed: int = 0
+    others: int = 0
+    """Done as it is."""
+    recorded: int = 0
+    reason: str = ""
+    """Why it cannot be recorded."""
+
+
+class Replays:
+    def __init__(self, recorder: Recorder) -> None:
+        self.tally = Tally()
+        self._recorder = recorder
+        self._met: deque[Hashable] = deque(maxlen=REMEMBERED)
+        self._graphs: dict[Hashable, tuple[Callable[[], None], Any]] = {}
+
+    def can_record(self, tensors: list[Any]) -> bool:
+        return bool(tensors) and all(map(self._recorder.bears, tensors))
+
+    def run(
+        self,
+        places: Hashable,
+        work: Callable[[], Any],
+        recorded: Callable[[], Any],
+        first: Callable[[], None] = lambda: None,
+    ) -> Any:
+        """`recorded`: the same work, in the way that is recorded. `first`: goes before a replay."""
+        graph = self._graphs.get(places) or self._record(places, recorded)
+        if graph is None:
+            self.tally.others += 1
+            return work()
+        first()
+        replay, made = graph
+        replay()
+        self.tally.replayed += 1
+        return None if made is None else made.clone()  # the next replay writes the same place
+
+    def _record(
+        self, places: Hashable, work: Callable[[], Any]
+    ) -> tuple[Callable[[], None], Any] | None:
+        if self.tally.reason or self.tally.recorded == MOST:
+            return None
+        if places not in self._met:
+            self._met.append(places)
+            return None
+        try:
+            graph = self._recorder.record(work)
+        except Exception as error:  # whatever a recording does not bear
+            said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            self.tally.reason = f"it cannot be captured: {said}"
+            return None
+        if len(self._graphs) == KEPT:
+            del self._graphs[next(iter(self._graphs))]
+        self._graphs[places] = graph
+        self.tally.recorded += 1
+        return graph

@@ -1,0 +1,130 @@
+"""Clipping gradients and the optimizer's update as CUDA graphs, in a loop of the script's own.
+
+Both go over every parameter in Python at each step, to launch a few short kernels. Where a compiled
+model leaves little else to do, the GPU waits for that.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.fusing import fuse, is_fused, obstacle
+from hotloop.levers.graphed_update import Clips, Update
+from hotloop.levers.replaying import CudaRecorder, Recorder, Replays, Tally
+
+if TYPE_CHECKING:
+    from hotloop.seams import Seams
+
+KINDS = ("Adam", "AdamW", "SGD")
+"""Whose fused kernels read their learning rate from the device."""
+UPDATING = 0.01
+LEAST_IDLE = 0.02
+"""The share of a step that a GPU waits for its CPU before this is worth a trial."""
+QUEUEING = 0.7
+"""Of the update's time, what goes by while kernels are queued. Assumed; only a trial can tell."""
+
+
+@dataclass
+class UpdateGraph(Lever):
+    name = "update_graph"
+    summary = "clipping and the optimizer's update as CUDA graphs, replayed"
+    group = Group.GRAPH
+    effect = Effect.SAME_MATH
+    conflicts = ("step_graph",)
+
+    def __post_init__(self) -> None:
+        self._torch: Any = None
+        self._updates: weakref.WeakKeyDictionary[Any, Update] = weakref.WeakKeyDictionary()
+        self._refused: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._reasons: list[str] = []
+        self._clips: Clips | None = None
+        self._tallies: list[Tally] = []
+
+    @classmethod
+    def settings(cls, seen: Seen) -> list[dict[str, Any]]:
+        return [{}]
+
+    @classmethod
+    def expected(cls, seen: Seen) -> Expectation:
+        optimizers = seen.measurement.inventory.optimizers
+        share = seen.share("optimizer")
+        if not seen.on_gpu:
+            return refuse("CUDA graphs need a GPU")
+        if not optimizers:
+            return refuse("no optimizer steps")
+        if not any(one.name in KINDS for one in optimizers):
+            return refuse(f"{optimizers[0].name} cannot be captured in a graph")
+        if seen.gpu_idle < LEAST_IDLE:
+            return refuse("the GPU never waits for its CPU")
+        if share < UPDATING:
+            return refuse(f"the optimizer takes {share:.1%} of a step")
+        return Expectation(share * QUEUEING)
+
+    def apply(self, torch: Any, seams: Seams) -> None:
+        self._torch = torch
+        seams.step.before.append(self._prepare)
+        seams.update.before.append(self._update)
+        seams.clip.before.append(self._clip)
+
+    def receipt(self) -> Receipt:
+        made = self._tallies
+        if not made:
+            return self.not_applied(self._reasons[0] if self._reasons else "no optimizer stepped")
+        if failed := [one.reason for one in made if one.reason]:
+            return self.not_applied(failed[0])
+        replayed, others = sum(one.replayed for one in made), sum(one.others for one in made)
+        if replayed <= others:
+            return self.not_applied("its settings or gradients are others at most steps")
+        clips = self._clips.replays.tally.replayed if self._clips else 0
+        return self.applied(updates=replayed, clips=clips, as_they_are=others)
+
+    def recorder(self, optimizer: Any) -> Recorder | None:
+        """None where there is nothing to record."""
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        one_gpu = len({p.device for p in parameters}) == 1 and parameters[0].is_cuda
+        return CudaRecorder(self._torch) if one_gpu else None
+
+    def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Every time: a group may have been added since, or settings loaded from a checkpoint."""
+        optimizer = args[0]
+        known = optimizer in self._updates
+        if optimizer in self._refused or (known and is_fused(optimizer)):
+            return
+        recorder = self.recorder(optimizer)
+        reason = "is not on one GPU" if recorder is None else self._obstacle(optimizer)
+        if recorder is None or reason:
+            self._updates.pop(optimizer, None)
+            self._refused.add(optimizer)
+            self._reasons.append(f"its {type(optimizer).__name__} {reason}")
+            return
+        if not is_fused(optimizer):
+            fuse(self._torch, optimizer, again=known)
+        if not known:
+            self._updates[optimizer] = update = Update(self._torch, Replays(recorder))
+            self._tallies.append(update.replays.tally)
+            self._clips = self._clips or Clips(self._torch, Replays(recorder))
+
+    def _obstacle(self, optimizer: Any) -> str:
+        kind, groups = type(optimizer), optimizer.param_groups
+        if kind.__name__ not in KINDS or kind is not getattr(self._torch.optim, kind.__name__):
+            return "cannot be captured in a graph"
+        if any(self._torch.is_tensor(group["lr"]) for group in groups):
+            return "has a tensor for a learning rate"
+        plain = (self._torch.nn.Parameter, self._torch.Tensor)
+        if any(type(p) not in plain for group in groups for p in group["params"]):
+            return "has parameters of a class of their own"
+        return "" if is_fused(optimizer) else obstacle(self._torch, optimizer)
+
+    def _update(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        update = self._updates.get(args[0])
+        if update is not None:
+            kwargs["by"] = partial(update, kwargs["by"])
+
+    def _clip(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        by = kwargs["by"]
+        if self._clips is not None and by.__name__ == "clip_grad_norm_":
+            kwargs["by"] = partial(self._clips, by)

@@ -1,0 +1,430 @@
+"""Updates as graphs. Where there is no GPU a fake records, and runs again what it replays."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from hotloop.levers import replaying
+from hotloop.levers.fused_optimizer import FusedOptimizer
+from hotloop.levers.replaying import CudaRecorder, Replays
+from hotloop.levers.update_graph import UpdateGraph
+from hotloop.measurement import Software
+from tests import builders
+
+KINDS = [
+    ("AdamW", {"weight_decay": 0.1}),
+    ("Adam", {"amsgrad": True}),
+    ("SGD", {}),
+    ("SGD", {"momentum": 0.9, "nesterov": True}),
+]
+STEPS = 12
+
+
+@dataclass
+class FakeRecorder:
+    """Runs again what was recorded, and writes what it hands back where it lay."""
+
+    torch: Any
+    fails: str = ""
+    recorded: list[int] = field(default_factory=list)
+
+    def bears(self, tensor: Any) -> bool:
+        return True
+
+    def record(self, work: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
+        if self.fails:
+            raise RuntimeError(self.fails)
+        self.recorded.append(1)
+        made = self.torch.zeros(())
+
+        def replay() -> None:
+            result = work()
+            if result is not None:
+                made.copy_(result)
+
+        return replay, made
+
+
+@dataclass
+class FakeUpdateGraph(UpdateGraph):
+    """With a recorder that needs no GPU."""
+
+    fails: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.fake: Any = None
+
+    def recorder(self, optimizer: Any) -> Any:
+        self.fake = self.fake or FakeRecorder(self._torch, self.fails)
+        return self.fake
+
+
+class Script:
+    """Weights that lie still, as they do, and gradients that are written where they lay."""
+
+    def __init__(self, torch: Any, kind: str = "AdamW", **options: Any) -> None:
+        torch.manual_seed(0)
+        self.torch = torch
+        self.parameters = [torch.nn.Parameter(torch.randn(3, 4)) for _ in range(4)]
+        self.gradients = [torch.empty(3, 4) for _ in self.parameters]
+        groups = [{"params": self.parameters[:2]}, {"params": self.parameters[2:], "lr": 0.02}]
+        self.optimizer = getattr(torch.optim, kind)(groups, lr=0.01, **options)
+        self.norms: list[Any] = []
+
+    def step(self, clip: float | None = None, elsewhere: bool = False) -> None:
+        for parameter, gradient in zip(self.parameters, self.gradients, strict=True):
+            gradient.copy_((parameter.detach() * 3).cos())
+            parameter.grad = gradient.clone() if elsewhere else gradient
+        if clip is not None:
+            norm = self.torch.nn.utils.clip_grad_norm_(iter(self.parameters), clip)
+            self.norms.append(norm)
+        self.optimizer.step()
+
+    def train(self, steps: int = STEPS, **how: Any) -> list[list[float]]:
+        for _ in range(steps):
+            self.step(**how)
+        return [p.flatten().tolist() for p in self.parameters]
+
+
+def same(one: list[list[float]], other: list[list[float]]) -> bool:
+    return all(a == pytest.approx(b, rel=1e-5) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize(("kind", "options"), KINDS)
+def test_the_same_training(jobs: Any, torch: Any, kind: str, options: dict[str, Any]) -> None:
+    plain = Script(torch, kind, **options).train()
+    lever = FakeUpdateGraph()
+    with jobs.under(lever):
+        assert same(Script(torch, kind, **options).train(), plain)
+    receipt = lever.receipt()
+    assert receipt.applied
+    # Adam has no state before its first update: the second is the first to be met.
+    others = 1 + kind.startswith("Adam")
+    assert receipt.evidence == {"updates": STEPS - others, "clips": 0, "as_they_are": others}
+    assert lever.fake.recorded == [1]
+
+
+def test_clipping_too_and_its_norm_is_the_scripts_own(jobs: Any, torch: Any) -> None:
+    plain = Script(torch)
+    weights = plain.train(clip=0.5)
+    lever = FakeUpdateGraph()
+    with jobs.under(lever):
+        planned = Script(torch)
+        assert same(planned.train(clip=0.5), weights)
+    assert [float(norm) for norm in planned.norms] == pytest.approx(
+        [float(norm) for norm in plain.norms], rel=1e-5
+    )
+    # It learns of the optimizer, and of the device, when that steps first.
+    assert lever.receipt().evidence["clips"] == STEPS - 2
+
+
+def test_a_schedule_goes_on_changing_the_rate(jobs: Any, torch: Any) -> None:
+    def train() -> Any:
+        script = Script(torch)
+        schedule = torch.optim.lr_scheduler.ExponentialLR(script.optimizer, 0.7)
+        for _ in range(STEPS):
+            script.step()
+            schedule.step()
+        return script
+
+    plain = train()
+    lever = FakeUpdateGraph()
+    with jobs.under(lever):
+        planned = train()
+    assert same(planned.train(0), plain.train(0))
+    assert lever.receipt().evidence["updates"] == STEPS - 2
+    rates = [group["lr"] for group in planned.optimizer.param_groups]
+    assert rates == [group["lr"] for group in plain.optimizer.param_groups]
+    assert all(isinstance(rate, float) for rate in rates)
+
+
+def test_any_other_setting_that_changes_makes_another_graph(jobs: Any, torch: Any) -> None:
+    def train() -> list[list[float]]:
+        script = Script(torch)
+        script.train()
+        script.optimizer.param_groups[0]["weight_decay"] = 0.3
+        return script.train()
+
+    plain = train()
+    lever = FakeUpdateGraph()
+    with jobs.under(lever):
+        assert same(train(), plain)
+    assert lever.fake.recorded == [1, 1]
+    assert lever.receipt().evidence["as_they_are"] == 3
+
+
+@pytest.mark.parametrize(("kind", "options"), KINDS)
+def test_gradients_that_always_lie_elsewhere_are_copied(
+    jobs: Any, torch: Any, kind: str, options: dict[str, Any]
+) -> None:
+    def train() -> list[list[float]]:
+        script = Script(torch, kind, **options)
+        kept = []
+        for step in range(30):
+            if step == 20:
+                script.optimizer.param_groups[0]["lr"] = 0.05
+            script.step(elsewhere=True)
+            kept.append([p.grad for p in script.parameters])  # so that no place comes again
+        return script.train(0)
+
+    plain = train()
+    lever = FakeUpdateGraph()
+    with jobs.under(lever):
+        assert same(train(), plain)
+    assert lever.receipt().evidence == {"updates": 23, "clips": 0, "as_they_are": 7}
+    assert lever.fake.recorded == [1]
+
+
+def test_fewer_gradients_than_are_copied_are_taken_as_they_are(jobs: Any, torch: Any) -> None:
+    def train() -> list[list[float]]:
+        script = Script(torch)
+        kept = []
+        for step in range(40):
+            for parameter in script.parameters:
+                parameter.grad = (parameter.detach() * 3).cos()
+            if step == 30:
+                script.parameters[1].grad = None
+            kept.append([p.grad for p in script.parameters])
+            script.optimizer.step()
+        return script.train(0)
+
+    plain = train()
+    lever = FakeUpdateGraph()
+    with jobs.under(lever):
+        assert same(train(), plain)
+    assert lever.receipt().evidence["as_they_are"] == 8
+
+
+def test_settings_that_change_at_every_step(jobs: Any, torch: Any) -> None:
+    def train() -> list[list[float]]:
+        script = Script(torch)
+        for step in range(STEPS):
+            script.optimizer.param_groups[0]["betas"] = [0.9, 0.9 + step / 1000]
+            script.step()
+        return script.train(0)
+
+    plain = train()
+    lever = FakeUpdateGraph()
+    with jobs.under(lever):
+        assert same(train(), plain)
+    receipt = lever.receipt()
+    assert not receipt.applied
+    assert receipt.reason == "its settings or gradients are others at most steps"
+
+
+def test_state_from_a_checkpoint_is_where_it_goes_on(jobs: Any, torch: Any) -> None:
+    def train() -> list[list[float]]:
+        script = Script(torch)
+        script.train()
+        saved = copy.deepcopy(script.optimizer.state_dict())
+        script.train()
+        script.optimizer.load_state_dict(saved)
+        return script.train()
+
+    plain = train()
+    lever = FakeUpdateGraph()
+    with jobs.under(lever):
+        assert same(train(), plain)
+    assert lever.fake.recorded == [1, 1]
+
+
+def test_a_checkpoint_is_the_plain_jobs(jobs: Any, torch: Any) -> None:
+    plain = Script(torch)
+    plain.train()
+    with jobs.under(FakeUpdateGraph()):
+        planned = Script(torch)
+        planned.train()
+        saved = planned.optimizer.state_dict()
+    assert saved["param_groups"] == plain.optimizer.state_dict()["param_groups"]
+    assert all(state["step"].device.type == "cpu" for state in saved["state"].values())
+
+
+def test_a_closure_is_called_once_and_its_loss_handed_back(jobs: Any, torch: Any) -> None:
+    def train() -> tuple[list[float], list[list[float]]]:
+        script = Script(torch, "SGD")
+        losses = []
+
+        def closure() -> Any:
+            loss = sum((p * p).sum() for p in script.parameters)
+            found = torch.autograd.grad(loss, script.parameters)
+            for parameter, gradient, place in zip(
+                script.parameters, found, script.gradients, strict=True
+            ):
+                parameter.grad = place.copy_(gradient)
+            return loss
+
+        for _ in range(STEPS):
+            losses.append(script.optimizer.step(closure).item())
+        return losses, script.train(0)
+
+    plain = train()
+    lever = FakeUpdateGraph()
+    with jobs.under(lever):
+        planned = train()
+    assert planned[0] == pytest.approx(plain[0], rel=1e-5)
+    assert same(planned[1], plain[1])
+    assert lever.receipt().applied
+
+
+def test_under_a_scaler_updates_run_as_they_are(jobs: Any, torch: Any) -> None:
+    def train() -> list[list[float]]:
+        script = Script(torch)
+        scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=5)
+        for _ in range(STEPS):
+            script.optimizer.zero_grad()
+            scaler.scale(sum((p * p).sum() for p in script.parameters)).backward()
+            scaler.step(script.optimizer)
+            scaler.update()
+        return script.train(0)
+
+    plain = train()
+    lever = FakeUpdateGraph()
+    with jobs.under(lever):
+        assert same(train(), plain)
+    assert not lever.receipt().applied
+    assert not lever.fake.recorded
+
+
+def test_beside_fused_optimizer_and_one_that_the_script_has_fused(jobs: Any, torch: Any) -> None:
+    plain = Script(torch).train()
+    both = FusedOptimizer(), FakeUpdateGraph()
+    with jobs.under(*both):
+        assert same(Script(torch).train(), plain)
+    assert all(lever.receipt().applied for lever in both)
+    lever = FakeUpdateGraph()
+    with jobs.under(lever):
+        assert same(Script(torch, fused=True).train(), plain)
+    assert lever.receipt().applied
+
+
+def test_a_group_that_is_added_later(jobs: Any, torch: Any) -> None:
+    def train() -> list[list[float]]:
+        script = Script(torch)
+        script.train()
+        late = torch.nn.Parameter(torch.ones(3, 4))
+        script.optimizer.add_param_group({"params": [late], "lr": 0.5})
+        script.parameters.append(late)
+        script.gradients.append(torch.empty(3, 4))
+        return script.train()
+
+    plain = train()
+    lever = FakeUpdateGraph()
+    with jobs.under(lever):
+        assert same(train(), plain)
+    assert lever.fake.recorded == [1, 1]
+
+
+def test_what_it_leaves_alone(jobs: Any, torch: Any) -> None:
+    class Mine(torch.optim.SGD):  # type: ignore[misc]
+        pass
+
+    def reason(lever: UpdateGraph, optimizer: Any) -> str:
+        with jobs.under(lever):
+            optimizer.step()
+        assert not lever.receipt().applied
+        return lever.receipt().reason
+
+    weight = torch.nn.Parameter(torch.ones(2))
+    adam, optim = torch.optim.Adam, torch.optim
+    assert reason(UpdateGraph(), adam([weight])) == "its Adam is not on one GPU"
+    capture = "cannot be captured in a graph"
+    assert reason(FakeUpdateGraph(), optim.RMSprop([weight])) == f"its RMSprop {capture}"
+    assert reason(FakeUpdateGraph(), Mine([weight], lr=0.1)) == f"its Mine {capture}"
+    chosen = reason(FakeUpdateGraph(), adam([weight], foreach=True))
+    assert chosen == "its Adam has an implementation that the script has chosen itself"
+    rate = adam([weight], lr=torch.tensor(0.1), capturable=True)
+    assert reason(FakeUpdateGraph(), rate) == "its Adam has a tensor for a learning rate"
+
+
+def test_what_cannot_be_recorded_runs_as_it_is(jobs: Any, torch: Any) -> None:
+    plain = Script(torch).train(clip=0.5)
+    lever = FakeUpdateGraph(fails="operation not permitted\nand more")
+    with jobs.under(lever):
+        assert same(Script(torch).train(clip=0.5), plain)
+    assert lever.receipt().reason == "it cannot be captured: operation not permitted"
+
+
+def test_torch_is_left_as_it_was(jobs: Any, torch: Any) -> None:
+    """Also where it has put its hooks around the class before."""
+    kinds = torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD
+    for kind in kinds:
+        kind([torch.nn.Parameter(torch.ones(2))], lr=0.1)
+    before = [kind.step for kind in kinds]
+    with jobs.under(FakeUpdateGraph()):
+        Script(torch).train()
+    assert [kind.step for kind in kinds] == before
+
+
+def test_hooks_hear_of_every_step(jobs: Any, torch: Any) -> None:
+    told: list[Any] = []
+    with jobs.under(FakeUpdateGraph()):
+        script = Script(torch)
+        script.optimizer.register_step_post_hook(lambda *args: told.append("after"))
+        script.train()
+    assert len(told) == STEPS
+
+
+def test_only_a_few_graphs_are_kept(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replaying, "MOST", 6)
+    recorder = FakeRecorder(torch)
+    replays = Replays(recorder)
+    for place in range(5):
+        for _ in range(2):
+            replays.run(place, lambda: None, lambda: None)
+    assert len(recorder.recorded) == 5
+    replays.run(4, lambda: None, lambda: None)
+    assert len(recorder.recorded) == 5  # it is still there
+    replays.run(0, lambda: None, lambda: None)
+    assert len(recorder.recorded) == 6  # it had been given up
+    replays.run(1, lambda: None, lambda: None)
+    assert len(recorder.recorded) == 6  # there were too many
+
+
+def seen(jobs: Any, share: float = 0.2, idle: float = 0.4, **more: Any) -> Any:
+    on_gpu = replace(builders.measurement(), software=Software(device=builders.GPU))
+    return replace(jobs.seen(measurement=on_gpu, **more), gpu_idle=idle)
+
+
+def test_it_is_offered_where_a_gpu_waits(jobs: Any) -> None:
+    assert UpdateGraph.expected(jobs.seen()).reason == "CUDA graphs need a GPU"
+    assert "never waits" in UpdateGraph.expected(seen(jobs, idle=0.0)).reason
+    assert UpdateGraph.expected(seen(jobs, optimizers=[])).reason == "no optimizer steps"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize(("kind", "options"), KINDS)
+def test_on_a_gpu(jobs: Any, torch: Any, kind: str, options: dict[str, Any], keeps: bool) -> None:
+    """`keeps`: what the script holds on to pushes its gradients to other places."""
+    if not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+
+    def train() -> list[Any]:
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(*(torch.nn.Linear(16, 16) for _ in range(8))).cuda()
+        optimizer = getattr(torch.optim, kind)(model.parameters(), lr=0.01, **options)
+        schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+        x = torch.randn(4, 16, device="cuda")
+        norms = []
+        for _ in range(30):
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            norms.append(norm if keeps else norm.item())
+            optimizer.step()
+            schedule.step()
+        return [*norms, *(p.detach() for p in model.parameters())]
+
+    plain = train()
+    lever = UpdateGraph()
+    with jobs.under(lever):
+        planned = train()
+    torch.testing.assert_close(plain, planned, rtol=1e-4, atol=1e-5)
+    assert lever.receipt().applied
+    assert CudaRecorder(torch).bears(plain[-1])
