@@ -427,4 +427,6 @@ def test_on_a_gpu(jobs: Any, torch: Any, kind: str, options: dict[str, Any], kee
         planned = train()
     torch.testing.assert_close(plain, planned, rtol=1e-4, atol=1e-5)
     assert lever.receipt().applied
-    assert CudaRecorder(torch).bears(plain[-1])
+    recorder = CudaRecorder(torch, plain[-1].device)
+    assert recorder.bears(plain[-1])
+    assert not recorder.bears(plain[-1].cpu())

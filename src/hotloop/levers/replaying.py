@@ -37,18 +37,20 @@ class CudaRecorder:
     """By the bare calls: torch's context would empty the allocator's cache, after which gradients
     would lie elsewhere."""
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self, torch: Any, device: Any) -> None:
         self._torch = torch
+        self._device = device
 
     def bears(self, tensor: Any) -> bool:
-        return bool(tensor.is_cuda) and tensor.layout is self._torch.strided
+        """What lies on another device would not be recorded, but done at once."""
+        return tensor.device == self._device and tensor.layout is self._torch.strided
 
     def record(self, work: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
         cuda = self._torch.cuda
-        graph, stream = cuda.CUDAGraph(), cuda.Stream()
+        graph, stream = cuda.CUDAGraph(), cuda.Stream(self._device)
         gc.collect()  # giving up an older graph would spoil the recording
-        cuda.synchronize()
-        with no_collection(), cuda.stream(stream):
+        cuda.synchronize(self._device)
+        with no_collection(), cuda.stream(stream):  # which makes its device the current one
             # Other threads, such as one that pins batches, go on as ever.
             graph.capture_begin(capture_error_mode="thread_local")
             try:

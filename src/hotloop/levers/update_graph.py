@@ -84,9 +84,11 @@ class UpdateGraph(Lever):
 
     def recorder(self, optimizer: Any) -> Recorder | None:
         """None where there is nothing to record."""
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        one_gpu = len({p.device for p in parameters}) == 1 and parameters[0].is_cuda
-        return CudaRecorder(self._torch) if one_gpu else None
+        devices = {p.device for group in optimizer.param_groups for p in group["params"]}
+        device = next(iter(devices), None)
+        if device is None or len(devices) > 1 or device.type != "cuda":
+            return None
+        return CudaRecorder(self._torch, device)
 
     def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Every time: a group may have been added since, or settings loaded from a checkpoint."""
