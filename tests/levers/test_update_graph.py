@@ -1,10 +1,11 @@
-"""Updates as graphs. Where there is no GPU a fake records, and runs again what it replays."""
+"""Updates as graphs. Where there is no GPU another recorder stands in for CUDA's."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+import gc
+import weakref
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -26,32 +27,7 @@ STEPS = 12
 
 
 @dataclass
-class FakeRecorder:
-    """Runs again what was recorded, and writes what it hands back where it lay."""
-
-    torch: Any
-    fails: str = ""
-    recorded: list[int] = field(default_factory=list)
-
-    def bears(self, tensor: Any) -> bool:
-        return True
-
-    def record(self, work: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
-        if self.fails:
-            raise RuntimeError(self.fails)
-        self.recorded.append(1)
-        made = self.torch.zeros(())
-
-        def replay() -> None:
-            result = work()
-            if result is not None:
-                made.copy_(result)
-
-        return replay, made
-
-
-@dataclass
-class FakeUpdateGraph(UpdateGraph):
+class UpdateGraphOnCpu(UpdateGraph):
     """With a recorder that needs no GPU."""
 
     fails: str = ""
@@ -61,7 +37,9 @@ class FakeUpdateGraph(UpdateGraph):
         self.fake: Any = None
 
     def recorder(self, optimizer: Any) -> Any:
-        self.fake = self.fake or FakeRecorder(self._torch, self.fails)
+        from tests.levers.recorder import RecorderOnCpu
+
+        self.fake = self.fake or RecorderOnCpu(self.fails)
         return self.fake
 
 
@@ -99,7 +77,7 @@ def same(one: list[list[float]], other: list[list[float]]) -> bool:
 @pytest.mark.parametrize(("kind", "options"), KINDS)
 def test_the_same_training(jobs: Any, torch: Any, kind: str, options: dict[str, Any]) -> None:
     plain = Script(torch, kind, **options).train()
-    lever = FakeUpdateGraph()
+    lever = UpdateGraphOnCpu()
     with jobs.under(lever):
         assert same(Script(torch, kind, **options).train(), plain)
     receipt = lever.receipt()
@@ -107,13 +85,13 @@ def test_the_same_training(jobs: Any, torch: Any, kind: str, options: dict[str, 
     # Adam has no state before its first update: the second is the first to be met.
     others = 1 + kind.startswith("Adam")
     assert receipt.evidence == {"updates": STEPS - others, "clips": 0, "as_they_are": others}
-    assert lever.fake.recorded == [1]
+    assert lever.fake.recorded == 1
 
 
 def test_clipping_too_and_its_norm_is_the_scripts_own(jobs: Any, torch: Any) -> None:
     plain = Script(torch)
     weights = plain.train(clip=0.5)
-    lever = FakeUpdateGraph()
+    lever = UpdateGraphOnCpu()
     with jobs.under(lever):
         planned = Script(torch)
         assert same(planned.train(clip=0.5), weights)
@@ -134,7 +112,7 @@ def test_a_schedule_goes_on_changing_the_rate(jobs: Any, torch: Any) -> None:
         return script
 
     plain = train()
-    lever = FakeUpdateGraph()
+    lever = UpdateGraphOnCpu()
     with jobs.under(lever):
         planned = train()
     assert same(planned.train(0), plain.train(0))
@@ -152,10 +130,10 @@ def test_any_other_setting_that_changes_makes_another_graph(jobs: Any, torch: An
         return script.train()
 
     plain = train()
-    lever = FakeUpdateGraph()
+    lever = UpdateGraphOnCpu()
     with jobs.under(lever):
         assert same(train(), plain)
-    assert lever.fake.recorded == [1, 1]
+    assert lever.fake.recorded == 2
     assert lever.receipt().evidence["as_they_are"] == 3
 
 
@@ -174,11 +152,12 @@ def test_gradients_that_always_lie_elsewhere_are_copied(
         return script.train(0)
 
     plain = train()
-    lever = FakeUpdateGraph()
+    lever = UpdateGraphOnCpu()
     with jobs.under(lever):
         assert same(train(), plain)
-    assert lever.receipt().evidence == {"updates": 23, "clips": 0, "as_they_are": 7}
-    assert lever.fake.recorded == [1]
+    others = 7 + kind.startswith("Adam")
+    assert lever.receipt().evidence == {"updates": 30 - others, "clips": 0, "as_they_are": others}
+    assert lever.fake.recorded == 1
 
 
 def test_fewer_gradients_than_are_copied_are_taken_as_they_are(jobs: Any, torch: Any) -> None:
@@ -195,10 +174,10 @@ def test_fewer_gradients_than_are_copied_are_taken_as_they_are(jobs: Any, torch:
         return script.train(0)
 
     plain = train()
-    lever = FakeUpdateGraph()
+    lever = UpdateGraphOnCpu()
     with jobs.under(lever):
         assert same(train(), plain)
-    assert lever.receipt().evidence["as_they_are"] == 8
+    assert lever.receipt().evidence["as_they_are"] == 9
 
 
 def test_settings_that_change_at_every_step(jobs: Any, torch: Any) -> None:
@@ -210,7 +189,7 @@ def test_settings_that_change_at_every_step(jobs: Any, torch: Any) -> None:
         return script.train(0)
 
     plain = train()
-    lever = FakeUpdateGraph()
+    lever = UpdateGraphOnCpu()
     with jobs.under(lever):
         assert same(train(), plain)
     receipt = lever.receipt()
@@ -228,16 +207,16 @@ def test_state_from_a_checkpoint_is_where_it_goes_on(jobs: Any, torch: Any) -> N
         return script.train()
 
     plain = train()
-    lever = FakeUpdateGraph()
+    lever = UpdateGraphOnCpu()
     with jobs.under(lever):
         assert same(train(), plain)
-    assert lever.fake.recorded == [1, 1]
+    assert lever.fake.recorded == 2
 
 
 def test_a_checkpoint_is_the_plain_jobs(jobs: Any, torch: Any) -> None:
     plain = Script(torch)
     plain.train()
-    with jobs.under(FakeUpdateGraph()):
+    with jobs.under(UpdateGraphOnCpu()):
         planned = Script(torch)
         planned.train()
         saved = planned.optimizer.state_dict()
@@ -264,7 +243,7 @@ def test_a_closure_is_called_once_and_its_loss_handed_back(jobs: Any, torch: Any
         return losses, script.train(0)
 
     plain = train()
-    lever = FakeUpdateGraph()
+    lever = UpdateGraphOnCpu()
     with jobs.under(lever):
         planned = train()
     assert planned[0] == pytest.approx(plain[0], rel=1e-5)
@@ -284,7 +263,7 @@ def test_under_a_scaler_updates_run_as_they_are(jobs: Any, torch: Any) -> None:
         return script.train(0)
 
     plain = train()
-    lever = FakeUpdateGraph()
+    lever = UpdateGraphOnCpu()
     with jobs.under(lever):
         assert same(train(), plain)
     assert not lever.receipt().applied
@@ -293,11 +272,11 @@ def test_under_a_scaler_updates_run_as_they_are(jobs: Any, torch: Any) -> None:
 
 def test_beside_fused_optimizer_and_one_that_the_script_has_fused(jobs: Any, torch: Any) -> None:
     plain = Script(torch).train()
-    both = FusedOptimizer(), FakeUpdateGraph()
+    both = FusedOptimizer(), UpdateGraphOnCpu()
     with jobs.under(*both):
         assert same(Script(torch).train(), plain)
     assert all(lever.receipt().applied for lever in both)
-    lever = FakeUpdateGraph()
+    lever = UpdateGraphOnCpu()
     with jobs.under(lever):
         assert same(Script(torch, fused=True).train(), plain)
     assert lever.receipt().applied
@@ -314,10 +293,24 @@ def test_a_group_that_is_added_later(jobs: Any, torch: Any) -> None:
         return script.train()
 
     plain = train()
-    lever = FakeUpdateGraph()
+    lever = UpdateGraphOnCpu()
     with jobs.under(lever):
         assert same(train(), plain)
-    assert lever.fake.recorded == [1, 1]
+    assert lever.fake.recorded == 2
+
+
+def test_a_group_that_is_taken_away(jobs: Any, torch: Any) -> None:
+    def train() -> list[list[float]]:
+        script = Script(torch)
+        script.train()
+        del script.optimizer.param_groups[0]
+        return script.train()
+
+    plain = train()
+    lever = UpdateGraphOnCpu()
+    with jobs.under(lever):
+        assert same(train(), plain)
+    assert lever.receipt().applied
 
 
 def test_what_it_leaves_alone(jobs: Any, torch: Any) -> None:
@@ -334,36 +327,44 @@ def test_what_it_leaves_alone(jobs: Any, torch: Any) -> None:
     adam, optim = torch.optim.Adam, torch.optim
     assert reason(UpdateGraph(), adam([weight])) == "its Adam is not on one GPU"
     capture = "cannot be captured in a graph"
-    assert reason(FakeUpdateGraph(), optim.RMSprop([weight])) == f"its RMSprop {capture}"
-    assert reason(FakeUpdateGraph(), Mine([weight], lr=0.1)) == f"its Mine {capture}"
-    chosen = reason(FakeUpdateGraph(), adam([weight], foreach=True))
+    assert reason(UpdateGraphOnCpu(), optim.RMSprop([weight])) == f"its RMSprop {capture}"
+    assert reason(UpdateGraphOnCpu(), Mine([weight], lr=0.1)) == f"its Mine {capture}"
+    chosen = reason(UpdateGraphOnCpu(), adam([weight], foreach=True))
     assert chosen == "its Adam has an implementation that the script has chosen itself"
+    double = adam([torch.nn.Parameter(torch.ones(2, dtype=torch.float64))])
+    assert "float64" in reason(UpdateGraphOnCpu(), double)
     rate = adam([weight], lr=torch.tensor(0.1), capturable=True)
-    assert reason(FakeUpdateGraph(), rate) == "its Adam has a tensor for a learning rate"
+    assert reason(UpdateGraphOnCpu(), rate) == "its Adam has a tensor for a learning rate"
 
 
 def test_what_cannot_be_recorded_runs_as_it_is(jobs: Any, torch: Any) -> None:
     plain = Script(torch).train(clip=0.5)
-    lever = FakeUpdateGraph(fails="operation not permitted\nand more")
+    lever = UpdateGraphOnCpu(fails="operation not permitted\nand more")
     with jobs.under(lever):
         assert same(Script(torch).train(clip=0.5), plain)
     assert lever.receipt().reason == "it cannot be captured: operation not permitted"
 
 
-def test_torch_is_left_as_it_was(jobs: Any, torch: Any) -> None:
-    """Also where it has put its hooks around the class before."""
+def test_torch_is_left_as_it_was_and_optimizers_keep_their_hooks(jobs: Any, torch: Any) -> None:
     kinds = torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD
-    for kind in kinds:
-        kind([torch.nn.Parameter(torch.ones(2))], lr=0.1)
+    told: list[Any] = []
+    with jobs.under(UpdateGraphOnCpu()):
+        pass  # torch may not have hooked them yet
     before = [kind.step for kind in kinds]
-    with jobs.under(FakeUpdateGraph()):
-        Script(torch).train()
+    with jobs.under(UpdateGraphOnCpu()):
+        scripts = [Script(torch, kind.__name__) for kind in kinds]
+        for script in scripts:
+            script.optimizer.register_step_post_hook(lambda *args: told.append("after"))
+            script.step()
     assert [kind.step for kind in kinds] == before
+    for script in scripts:
+        script.step()
+    assert len(told) == 6
 
 
 def test_hooks_hear_of_every_step(jobs: Any, torch: Any) -> None:
     told: list[Any] = []
-    with jobs.under(FakeUpdateGraph()):
+    with jobs.under(UpdateGraphOnCpu()):
         script = Script(torch)
         script.optimizer.register_step_post_hook(lambda *args: told.append("after"))
         script.train()
@@ -371,19 +372,167 @@ def test_hooks_hear_of_every_step(jobs: Any, torch: Any) -> None:
 
 
 def test_only_a_few_graphs_are_kept(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.levers.recorder import RecorderOnCpu
+
     monkeypatch.setattr(replaying, "MOST", 6)
-    recorder = FakeRecorder(torch)
+    recorder = RecorderOnCpu()
     replays = Replays(recorder)
     for place in range(5):
         for _ in range(2):
             replays.run(place, lambda: None, lambda: None)
-    assert len(recorder.recorded) == 5
+    assert recorder.recorded == 5
     replays.run(4, lambda: None, lambda: None)
-    assert len(recorder.recorded) == 5  # it is still there
+    assert recorder.recorded == 5  # it is still there
     replays.run(0, lambda: None, lambda: None)
-    assert len(recorder.recorded) == 6  # it had been given up
+    assert recorder.recorded == 6  # it had been given up
     replays.run(1, lambda: None, lambda: None)
-    assert len(recorder.recorded) == 6  # there were too many
+    assert recorder.recorded == 6  # there were too many
+
+
+@pytest.mark.parametrize(("kind", "options"), KINDS)
+def test_state_that_is_made_anew(jobs: Any, torch: Any, kind: str, options: dict[str, Any]) -> None:
+    """A first update makes the state: replayed, each would be a first one."""
+
+    def train() -> list[list[float]]:
+        script = Script(torch, kind, **options)
+        for _ in range(4):
+            script.train(6)
+            script.optimizer.state.clear()
+        return script.train(6)
+
+    plain = train()
+    lever = UpdateGraphOnCpu()
+    with jobs.under(lever):
+        assert same(train(), plain)
+
+
+def test_a_weight_of_another_shape_in_the_same_place(jobs: Any, torch: Any) -> None:
+    """As where rows are pruned, and memory is handed out again."""
+
+    def train() -> list[list[float]]:
+        memory, slopes = torch.ones(6, 4), torch.empty(6, 4)
+        weight = torch.nn.Parameter(memory[:4])
+        optimizer = torch.optim.SGD([weight], lr=0.1)
+        for rows in (4, 6, 2):
+            weight.grad = None
+            weight.data = memory[:rows]
+            for _ in range(8):
+                slopes.copy_(memory.cos())
+                weight.grad = slopes[:rows]
+                optimizer.step()
+        return [memory.flatten().tolist()]
+
+    plain = train()
+    lever = UpdateGraphOnCpu()
+    with jobs.under(lever):
+        assert same(train(), plain)
+    assert lever.fake.recorded == 3
+
+
+def test_settings_that_are_tensors_may_change_unnoticed(jobs: Any, torch: Any) -> None:
+    def train() -> list[list[float]]:
+        script = Script(torch, "SGD", weight_decay=torch.tensor(0.1))
+        script.train()
+        script.optimizer.param_groups[0]["weight_decay"].fill_(0.5)
+        return script.train()
+
+    plain = train()
+    lever = UpdateGraphOnCpu()
+    with jobs.under(lever):
+        assert same(train(), plain)
+    assert not lever.receipt().applied
+
+
+def test_settings_without_a_hash(jobs: Any, torch: Any) -> None:
+    class Norm(float):
+        __hash__ = None  # type: ignore[assignment]
+
+    plain = Script(torch).train(clip=0.5)
+    lever = UpdateGraphOnCpu()
+    with jobs.under(lever):
+        assert same(Script(torch).train(clip=Norm(0.5)), plain)
+    assert lever.receipt().evidence["clips"] == 0
+
+
+def test_autograd_hears_of_what_a_replay_has_changed(jobs: Any, torch: Any) -> None:
+    with jobs.under(UpdateGraphOnCpu()):
+        script = Script(torch)
+        script.train(clip=0.5)
+        weight = script.parameters[0]
+        loss = (weight * weight).sum()
+        versions = weight._version, weight.grad._version
+        script.step(clip=0.5)
+        assert weight._version > versions[0]
+        assert weight.grad._version > versions[1] + 1  # the first is the script's own writing
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()
+
+
+def test_copies_hold_on_to_no_graph(jobs: Any, torch: Any) -> None:
+    alive: list[weakref.ref[Any]] = []
+    with jobs.under(lever := UpdateGraphOnCpu()):
+        script = Script(torch, "SGD")
+        for _ in range(20):
+            loss = sum((p**3).sum() for p in script.parameters)
+            found = torch.autograd.grad(loss, script.parameters, create_graph=True)
+            for parameter, gradient in zip(script.parameters, found, strict=True):
+                parameter.grad = gradient.clone()
+            alive.append(weakref.ref(loss))
+            script.optimizer.step()
+        for parameter in script.parameters:
+            parameter.grad = None
+        del loss, found, gradient
+        gc.collect()
+    assert lever.receipt().applied
+    assert not any(one() is not None for one in alive)
+
+
+def test_a_parameter_that_joins_in_later(jobs: Any, torch: Any) -> None:
+    """Fused SGD knows no first step of some."""
+
+    def train(*levers: Any) -> list[list[float]]:
+        with jobs.under(*levers):
+            script = Script(torch, "SGD", momentum=0.9)
+            script.train()
+            del script.optimizer.state[script.parameters[1]]
+            return script.train()
+
+    plain = train()
+    assert same(train(UpdateGraphOnCpu()), plain)
+    assert same(train(FusedOptimizer()), plain)
+
+
+def test_nothing_is_done_inside_somebody_elses_recording(jobs: Any, torch: Any) -> None:
+    plain = Script(torch).train(2 * STEPS, clip=0.5)
+    lever = UpdateGraphOnCpu()
+    with jobs.under(lever):
+        script = Script(torch)
+        script.train(clip=0.5)
+        replayed = lever._tallies[0].replayed
+        lever.fake.is_free = False
+        assert same(script.train(clip=0.5), plain)
+    assert replayed == lever._tallies[0].replayed > 0
+
+
+def test_places_that_change_now_and_then(jobs: Any, torch: Any) -> None:
+    """Before all recordings are used up, gradients are copied; buffers are made once."""
+    with jobs.under(lever := UpdateGraphOnCpu()):
+        script = Script(torch)
+        kept = []
+        for _ in range(20):
+            script.gradients = [torch.empty(3, 4) for _ in script.parameters]
+            kept.append(script.gradients)
+            script.train(20)
+    assert lever.fake.recorded == 9
+    assert int(lever.receipt().evidence["updates"]) > 380
+
+
+def test_steps_without_gradients_are_not_recorded(jobs: Any, torch: Any) -> None:
+    with jobs.under(lever := UpdateGraphOnCpu()):
+        optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(2))], lr=0.1)
+        for _ in range(STEPS):
+            optimizer.step()
+    assert lever.fake.recorded == 0
 
 
 def seen(jobs: Any, share: float = 0.2, idle: float = 0.4, **more: Any) -> Any:

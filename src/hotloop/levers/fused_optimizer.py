@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
-from hotloop.levers.fusing import KERNELS, fuse, is_fused, obstacle
+from hotloop.levers.fusing import KERNELS, complete, fuse, is_fused, obstacle
 
 if TYPE_CHECKING:
     from hotloop.seams import Seams
@@ -76,7 +76,9 @@ class FusedOptimizer(Lever):
         if optimizer in self._refused:
             return
         if is_fused(optimizer):
-            if optimizer not in self._fused:
+            if optimizer in self._fused:
+                complete(self._torch, optimizer)
+            else:
                 self._refuse(optimizer, "is already fused")
         elif reason := obstacle(self._torch, optimizer):
             self._refuse(optimizer, reason)

@@ -53,19 +53,25 @@ def fuse(torch: Any, optimizer: Any, again: bool) -> None:
     for group in optimizer.param_groups:
         group["fused"] = True
         for p in group["params"]:
-            _complete(torch, optimizer.state, group, p)
+            _convert(torch, optimizer.state.get(p, {}), p)
+    complete(torch, optimizer)
 
 
-def _complete(torch: Any, states: Any, group: dict[str, Any], p: Any) -> None:
-    state = states.get(p, {})
+def complete(torch: Any, optimizer: Any) -> None:
+    """Fused SGD knows a first step of all parameters only, not of one that joins in later."""
+    for group in optimizer.param_groups:
+        for p in group["params"] if group.get("momentum") else ():
+            state = optimizer.state[p]
+            if state.get("momentum_buffer") is None:
+                state["momentum_buffer"] = torch.zeros_like(p)
+
+
+def _convert(torch: Any, state: dict[str, Any], p: Any) -> None:
     if torch.is_tensor(state.get("step")):
         state["step"] = state["step"].to(device=p.device, dtype=torch.float32)
     for name, value in state.items():  # from a checkpoint, in the order that it was saved in
         if is_alike(value, p) and value.stride() != p.stride():
             state[name] = torch.empty_like(p, dtype=value.dtype).copy_(value)
-    # Fused SGD knows a first step of all parameters only, not of one that joins in later.
-    if group.get("momentum") and state.get("momentum_buffer") is None:
-        states[p]["momentum_buffer"] = torch.zeros_like(p)
 
 
 def _has_kernel(torch: Any, kernel: str, device: str) -> bool:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from hotloop.levers.replaying import Replays
+from hotloop.levers.replaying import ENOUGH, Replays
 
 PATIENCE = 5
 """Updates, one after another, whose gradients lay elsewhere, until gradients are copied."""
@@ -39,48 +39,60 @@ class Update:
         if closure is not None:
             with self._torch.enable_grad():
                 loss = closure()
-        if getattr(optimizer, "found_inf", None) is not None:  # whose place is the scaler's
-            self.replays.tally.others += 1
-            plain(optimizer)
-        else:
-            self._follow_rates(optimizer.param_groups)
-            self._run(optimizer, partial(plain, optimizer))
+        self._run(optimizer, partial(plain, optimizer))
         return loss
 
     def _run(self, optimizer: Any, update: Callable[[], Any]) -> None:
+        replays = self.replays
         learned = [
             p for group in optimizer.param_groups for p in group["params"] if p.grad is not None
         ]
-        places = _places(self._torch, optimizer)
-        if self._strays <= PATIENCE:
-            lie = tuple((p.grad.data_ptr(), p.grad.stride()) for p in learned)
-            before = self.replays.tally.replayed
-            self.replays.run((places, lie), update, lambda: self._record(optimizer, update))
-            self._strays = 0 if self.replays.tally.replayed > before else self._strays + 1
+        gradients = [p.grad for p in learned]
+        scaled = getattr(optimizer, "found_inf", None) is not None  # whose place is the scaler's
+        places = None if scaled else _places(self._torch, optimizer)
+        if places is None or not replays.bears(gradients):
+            replays.as_it_is(update)
             return
+        self._follow_rates(optimizer.param_groups)
+        before = replays.tally.replayed
+        if self._strays <= PATIENCE and replays.tally.recorded < ENOUGH:
+            lie = tuple((each.data_ptr(), each.stride()) for each in gradients)
+            replays.run((places, lie), update, lambda: self._record(optimizer, update))
+            self._strays = 0 if replays.tally.replayed > before else self._strays + 1
+        elif replays.is_spent and not self._buffers:
+            replays.as_it_is(update)
+        else:
+            self._run_on_copies(optimizer, update, learned, places)
+        if replays.tally.replayed > before:  # of which autograd has heard nothing
+            self._torch.autograd.graph.increment_version(learned)
+
+    def _run_on_copies(
+        self, optimizer: Any, update: Callable[[], Any], learned: list[Any], places: Hashable
+    ) -> None:
         gradients = [p.grad for p in learned]
         self._buffers = self._buffers or [self._torch.empty_like(each) for each in gradients]
-        order = tuple((each.shape, each.stride()) for each in gradients)
 
         def copy() -> None:
-            self._torch._foreach_copy_(self._buffers, gradients)
+            with self._torch.no_grad():
+                self._torch._foreach_copy_(self._buffers, gradients)
 
         def record() -> None:
             with _gradients(learned, self._buffers):
                 self._record(optimizer, update)
 
-        if order == tuple((each.shape, each.stride()) for each in self._buffers):
+        if _forms(gradients) == _forms(self._buffers):
             self.replays.run(places, update, record, copy)
         else:
-            self.replays.tally.others += 1
-            update()
+            self.replays.as_it_is(update)
 
     def _follow_rates(self, groups: list[dict[str, Any]]) -> None:
         for index, group in enumerate(groups):
             rate = float(group["lr"])
             if index == len(self._rates):
                 device = next(p.device for each in groups for p in each["params"])
-                self._rates.append(self._torch.tensor(rate, device=device))
+                self._rates.append(
+                    self._torch.tensor(rate, dtype=self._torch.float32, device=device)
+                )
                 self._known.append(rate)
             elif rate != self._known[index]:
                 self._rates[index].fill_(rate)
@@ -91,7 +103,7 @@ class Update:
         groups = optimizer.param_groups
         were = [(group["lr"], group.get("capturable")) for group in groups]
         try:
-            for group, rate in zip(groups, self._rates, strict=True):
+            for group, rate in zip(groups, self._rates, strict=False):  # one may be gone
                 group["lr"] = rate
                 if "capturable" in group:
                     group["capturable"] = True
@@ -132,28 +144,47 @@ class Clips:
         error_if_nonfinite: bool = False,
         foreach: bool | None = None,
     ) -> Any:
-        torch = self._torch
+        torch, replays = self._torch, self.replays
         listed = [parameters] if torch.is_tensor(parameters) else list(parameters)
         clip = partial(plain, listed, max_norm, norm_type, error_if_nonfinite, foreach)
         gradients = [p.grad for p in listed if p.grad is not None]
         waits = error_if_nonfinite or torch.is_tensor(max_norm)
-        if waits or not self.replays.can_record(gradients):
-            return clip()
-        places = tuple((each.data_ptr(), each.shape, each.stride()) for each in gradients)
-        return self.replays.run((max_norm, norm_type, foreach, places), clip, clip)
+        if waits or not replays.bears(gradients):
+            return replays.as_it_is(clip)
+        before = replays.tally.replayed
+        places = tuple((each.data_ptr(), each.dtype) for each in gradients), _forms(gradients)
+        norm = replays.run((max_norm, norm_type, foreach, places), clip, clip)
+        if replays.tally.replayed > before:
+            torch.autograd.graph.increment_version(gradients)
+        return norm
+
+
+def _forms(tensors: list[Any]) -> Hashable:
+    return tuple((each.shape, each.stride()) for each in tensors)
 
 
 def _places(torch: Any, optimizer: Any) -> Hashable:
-    """Where weights and state lie that an update writes, and all settings that it goes by."""
+    """Where weights and state lie that an update writes, and all settings that it goes by.
+
+    None where an update does more than that: a first one makes the state, which a graph would do
+    again at each replay, and a setting that is a tensor may change without being another.
+    """
     found: list[Hashable] = []
     states, is_tensor = optimizer.state, torch.is_tensor
     for group in optimizer.param_groups:
-        settings = (group.get(name) for name in optimizer.defaults if name != "lr")
-        found += [tuple(each) if isinstance(each, list) else each for each in settings]
+        settings = [group.get(name) for name in optimizer.defaults if name != "lr"]
+        settings = [tuple(each) if isinstance(each, list) else each for each in settings]
+        parts = [part for each in settings for part in (each if type(each) is tuple else (each,))]
+        if any(map(is_tensor, [*parts, group["lr"]])):
+            return None
+        found += settings
+        keeps = "betas" in group or group.get("momentum")
         for p in group["params"]:
             if p.grad is None:
                 found.append(None)
                 continue
-            found.append(p.data_ptr())
-            found += [each.data_ptr() for each in states.get(p, {}).values() if is_tensor(each)]
+            state = [each.data_ptr() for each in states.get(p, {}).values() if is_tensor(each)]
+            if keeps and not state:
+                return None
+            found += (p.data_ptr(), p.shape, p.stride(), p.dtype, *state)
     return tuple(found)

@@ -19,12 +19,18 @@ KEPT = 4
 """Graphs at a time: gradients of an epoch's last, smaller batch may lie elsewhere."""
 MOST = 16
 """Recordings at all. They take a while; what needs more of them gains nothing."""
+ENOUGH = 8
+"""Of them, until it is clear that what lies where it lay will not do so for long."""
 REMEMBERED = 8
 """Places that were met last."""
 
 
 class Recorder(Protocol):
     """How a graph is made. CUDA's, or a fake where there is no GPU."""
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nobody else is recording, into whose graph a replay would go."""
 
     def bears(self, tensor: Any) -> bool:
         """Whether work on it can be recorded."""
@@ -41,9 +47,15 @@ class CudaRecorder:
         self._torch = torch
         self._device = device
 
+    @property
+    def is_free(self) -> bool:
+        return not self._torch.cuda.is_current_stream_capturing()
+
     def bears(self, tensor: Any) -> bool:
-        """What lies on another device would not be recorded, but done at once."""
-        return tensor.device == self._device and tensor.layout is self._torch.strided
+        """What lies on another device would not be recorded, but done at once; and where a tensor
+        of another class lies, it does not say."""
+        plain = type(tensor) is self._torch.Tensor and tensor.layout is self._torch.strided
+        return plain and tensor.device == self._device
 
     def record(self, work: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
         cuda = self._torch.cuda
@@ -79,8 +91,19 @@ class Replays:
         self._met: deque[Hashable] = deque(maxlen=REMEMBERED)
         self._graphs: dict[Hashable, tuple[Callable[[], None], Any]] = {}
 
-    def can_record(self, tensors: list[Any]) -> bool:
-        return bool(tensors) and all(map(self._recorder.bears, tensors))
+    @property
+    def is_spent(self) -> bool:
+        """Whether no more graphs are recorded."""
+        return bool(self.tally.reason) or self.tally.recorded == MOST
+
+    def bears(self, tensors: list[Any]) -> bool:
+        """Whether work on these can be replayed, now."""
+        is_free = bool(tensors) and self._recorder.is_free
+        return is_free and all(map(self._recorder.bears, tensors))
+
+    def as_it_is(self, work: Callable[[], Any]) -> Any:
+        self.tally.others += 1
+        return work()
 
     def run(
         self,
@@ -90,10 +113,12 @@ class Replays:
         first: Callable[[], None] = lambda: None,
     ) -> Any:
         """`recorded`: the same work, in the way that is recorded. `first`: goes before a replay."""
-        graph = self._graphs.get(places) or self._record(places, recorded)
+        try:
+            graph = self._graphs.get(places) or self._record(places, recorded)
+        except TypeError:  # something in it has no hash: settings may be anything
+            graph = None
         if graph is None:
-            self.tally.others += 1
-            return work()
+            return self.as_it_is(work)
         first()
         replay, made = graph
         replay()
@@ -103,7 +128,7 @@ class Replays:
     def _record(
         self, places: Hashable, work: Callable[[], Any]
     ) -> tuple[Callable[[], None], Any] | None:
-        if self.tally.reason or self.tally.recorded == MOST:
+        if self.is_spent:
             return None
         if places not in self._met:
             self._met.append(places)

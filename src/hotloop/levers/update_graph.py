@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
-from hotloop.levers.fusing import fuse, is_fused, obstacle
+from hotloop.levers.fusing import complete, fuse, is_fused, obstacle
 from hotloop.levers.graphed_update import Clips, Update
 from hotloop.levers.replaying import CudaRecorder, Recorder, Replays, Tally
 
@@ -94,7 +94,10 @@ class UpdateGraph(Lever):
         """Every time: a group may have been added since, or settings loaded from a checkpoint."""
         optimizer = args[0]
         known = optimizer in self._updates
-        if optimizer in self._refused or (known and is_fused(optimizer)):
+        if optimizer in self._refused:
+            return
+        if known and is_fused(optimizer):
+            complete(self._torch, optimizer)
             return
         recorder = self.recorder(optimizer)
         reason = "is not on one GPU" if recorder is None else self._obstacle(optimizer)
@@ -119,6 +122,8 @@ class UpdateGraph(Lever):
         plain = (self._torch.nn.Parameter, self._torch.Tensor)
         if any(type(p) not in plain for group in groups for p in group["params"]):
             return "has parameters of a class of their own"
+        if any(p.dtype is self._torch.float64 for group in groups for p in group["params"]):
+            return "has parameters in float64, which a learning rate in float32 would not do for"
         return "" if is_fused(optimizer) else obstacle(self._torch, optimizer)
 
     def _update(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -87,18 +87,20 @@ class ScriptDriver:
             replace(torch.Tensor, "cuda", _leaving_host(seam, torch.Tensor.cuda, None))
 
     def _attach_updates(self) -> None:
-        """Inside torch's hooks, which it puts around a class's step when the first is built."""
+        """Inside the hooks that torch puts around a class's step when the first is built.
+
+        It is told to do so at once, as it would then: put back, the class must still have them.
+        """
         seam, optim = self._seams.update, self._torch.optim
+        hook = optim.Optimizer.profile_hook_step
         for kind in (optim.Adam, optim.AdamW, optim.SGD) if seam.is_used else ():
-            step = vars(kind).get("step")
-            if step is None:
-                continue  # inherited from another of them
-            is_hooked = getattr(step, "hooked", False)
-            update = _replaceable(seam, step.__wrapped__ if is_hooked else step)
-            if is_hooked:
-                update = optim.Optimizer.profile_hook_step(update)
-            update.hooked = is_hooked
-            self._patches.replace(kind, "step", update)
+            if not getattr(kind.step, "hooked", False):
+                kind.step = hook(kind.step)
+                kind.step.hooked = True
+            if "step" in vars(kind):  # not inherited from another of them
+                update = hook(_replaceable(seam, kind.step.__wrapped__))
+                update.hooked = True
+                self._patches.replace(kind, "step", update)
 
     def _attach_steps(self) -> None:
         """Torch's own global hooks: every optimizer passes them, without being known beforehand."""
