@@ -48,6 +48,8 @@ def test_it_is_a_value_like_any_other(tmp_path: Path) -> None:
     assert replace(measured, lost_events=3) == replace(plain, lost_events=3) != plain
     assert measured != replace(plain, gpu=GpuTimes([1], [2.0])) and measured != 7
     assert list(measured.events.times_at([3, 1])) == plain.events.times_at([3, 1])
+    later = replace(measured.events, time_ns=[time + 7 for time in plain.events.time_ns])
+    assert later.times_at([3, 1]) == [time + 7 for time in plain.events.times_at([3, 1])]
     with pytest.raises(AttributeError):
         measured.colour  # noqa: B018
     with pytest.raises(AttributeError):

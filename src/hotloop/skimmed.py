@@ -61,7 +61,8 @@ class _Unread:
 class SkimmedEvents(_Unread, Events):
     """Events like any others, whose times are read when they are asked for."""
 
-    _text: msgspec.Raw
+    _text: msgspec.Raw | None = None
+    """None: a copy with other times."""
 
     def __getattr__(self, name: str) -> Any:
         if name != "time_ns":
@@ -71,7 +72,7 @@ class SkimmedEvents(_Unread, Events):
         return found
 
     def times_at(self, places: list[int]) -> Any:
-        found = picked(self._text, places)
+        found = None if self._text is None else picked(self._text, places)
         return super().times_at(places) if found is None else found
 
 
