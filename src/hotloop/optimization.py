@@ -269,6 +269,11 @@ class _Optimization:
         unfit = self._choice.unfit.items()
         short_lived = "".join(f" {lever} {SHORT_LIVED}: {why}." for lever, why in unfit)
         nothing = f"Nothing was found that makes this job {goal}: {count} tried."
+        if self._choice.excluded:
+            nothing = (
+                f"Nothing that makes this job {goal} was shown to leave its training alone: "
+                f"{count} tried."
+            )
         return f"{nothing}{short_lived}{more if left else ''}"
 
     def _conclude(self, verdict: str) -> None:

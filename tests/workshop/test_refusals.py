@@ -69,6 +69,17 @@ def test_a_passenger_is_called_one_unless_it_changes_the_training() -> None:
     assert last.reason == "it changes the training: step 1 is missing"
 
 
+def test_what_could_not_be_compared_is_not_called_a_change() -> None:
+    climb = Climb(plan_of("bf16"), (tried("bf16", reason=""),))
+    for why in (
+        "nothing that the model was given could be compared",
+        "the arithmetic of no step could be compared",
+        "the yardstick could not be examined: The budget left it 9 s, which did not do.",
+    ):
+        (last,) = refusals(Found(Options(), climb=climb), {"bf16": why}, ())
+        assert last.reason == f"it was not shown to train the same: {why}"
+
+
 def test_of_one_whose_trial_failed_it_is_said_where_its_output_lies() -> None:
     reason = "The script failed after 2 steps: ValueError: no."
     crash = builders.trial(

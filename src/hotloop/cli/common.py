@@ -137,10 +137,13 @@ def print_json(parts: dict[str, object]) -> None:
 
 
 def command(job: ScriptJob) -> str:
-    """The words that name the job, as a shell would read them."""
+    """The words that name the job and its Python, as a shell would read them."""
     import shlex
 
-    return shlex.join(job.words)
+    from hotloop import interpreter
+
+    is_usual = job.python == interpreter.find(None)
+    return shlex.join([*([] if is_usual else ["--python", job.python]), *job.words])
 
 
 def short(path: Path) -> str:

@@ -103,4 +103,4 @@ def command(arguments: argparse.Namespace, job: ScriptJob, folder: Path) -> str:
     flags = ["--no-look"] if arguments.no_look else []
     flags += ["--thorough"] if arguments.thorough else []
     words = ["hotloop", "optimize", "--resume", common.short(folder), *given, *flags]
-    return f"{shlex.join(words)} {common.command(job)}"
+    return shlex.join([*words, *job.words])

@@ -11,6 +11,7 @@ from hotloop.inspection import Frame
 
 
 class Kind(StrEnum):
+    CONVERSION = "conversion"
     TOKENISATION = "tokenisation"
     AUGMENTATION = "augmentation"
     DECODING = "decoding"
@@ -18,6 +19,7 @@ class Kind(StrEnum):
 
 
 _FILES = {
+    Kind.CONVERSION: r"$^",  # told by names alone: these lie among the augmentations
     Kind.TOKENISATION: r"/(tokenizers|sentencepiece|tiktoken|spacy|nltk)/|/tokenization_",
     Kind.AUGMENTATION: r"/(torchvision/transforms|albumentations|imgaug|kornia"
     r"|torchaudio/transforms|audiomentations)/",
@@ -26,6 +28,9 @@ _FILES = {
     Kind.COLLATION: r"/torch/utils/data/_utils/collate\.py",
 }
 _NAMES = {
+    # Which draw nothing: the same item comes out of them every time.
+    Kind.CONVERSION: r"\b(to_?tensor|pil_to_tensor|to_?image|to_?dtype|normalize"
+    r"|convert_image_dtype)\b",
     Kind.TOKENISATION: r"token",
     # Not "transform" within "Transformer", which is a model.
     Kind.AUGMENTATION: r"augment|transform(?!er)|flip|crop|rotat|blur|noise|jitter|mixup|cutout"

@@ -15,6 +15,8 @@ from hotloop.evidence import Evidence
 from hotloop.trial.trial import State, Trial
 
 NOT_COMPARED = "the arithmetic of no step could be compared"
+NOTHING_GIVEN = "nothing that the model was given could be compared"
+NOT_EXAMINED = "could not be examined"
 SAME_MATH = 32.0
 """Times the yardstick, one rounding an operation: a sum of many terms is rounded many times."""
 LOWER_PRECISION = 3.0
@@ -73,7 +75,7 @@ def judge(
     trials = (witnesses.reference, witnesses.yardstick, candidate)
     for trial, whose in zip(trials, ("the job as it is", "the yardstick", "it"), strict=True):
         if trial.state is not State.COMPLETE or trial.evidence is None:
-            return _nothing(f"{whose} could not be examined: {trial.reason or 'no evidence'}")
+            return _nothing(f"{whose} {NOT_EXAMINED}: {trial.reason or 'no evidence'}")
     streams = structure.exact_streams(
         _evidence(witnesses.reference).structure, _evidence(witnesses.yardstick).structure
     )
@@ -110,6 +112,11 @@ def _regrouped(
         reference=by_step(witnesses.reference),
         yardstick=by_step(witnesses.yardstick),
     )
+
+
+def is_difference(reason: str) -> bool:
+    """Or does it only say why none could be looked for?"""
+    return not reason.startswith((NOT_COMPARED, NOTHING_GIVEN)) and NOT_EXAMINED not in reason
 
 
 def factor_for(bits: int) -> float:
@@ -181,7 +188,7 @@ def _structure(
     if streams:
         yield from structure.batch_differences(then, now, streams)
     else:
-        yield "nothing that the model was given could be compared"
+        yield NOTHING_GIVEN
     if reference.measurement is not None and candidate.measurement is not None:
         yield from structure.loader_differences(
             reference.measurement.inventory.loaders, candidate.measurement.inventory.loaders

@@ -6,11 +6,12 @@ Whatever seems to help is examined and soaked before it is proven: the proof tak
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 from hotloop.equivalence.judge import Equivalence
 from hotloop.plan import Plan
-from hotloop.search.climb import BudgetSpent, Candidate, Climb, climb
+from hotloop.search.climb import BudgetSpent, Candidate, Climb, Tried, climb
 from hotloop.search.interactions import apart, combined, names, without
 from hotloop.trial.trial import Trial
 from hotloop.workshop.examine import Examiner
@@ -40,6 +41,7 @@ class Choice:
         self.unexamined: tuple[str, ...] = ()
         """Those that helped, but there was no time to show that they do not."""
         self._gains: dict[str, float] = {}
+        self._tried: list[Tried] = []
 
     def best(
         self,
@@ -83,10 +85,20 @@ class Choice:
         in_haste = is_short(candidates, workshop.left, baseline.seconds)
         found = climb(score, candidates, workshop, patience, footing.plan, in_haste)
         workshop.keep_back(Later())
+        found = self._with_earlier(found)
         footing.note(climb=found)
         kept = [one for one in found.tried if one.kept and one.score.value]
         self._gains |= {one.lever: one.best / (one.score.value or one.best) for one in kept}
         return found
+
+    def _with_earlier(self, found: Climb) -> Climb:
+        """What came of those that this time there was no time for, in a climb before."""
+        left = {*found.untried}
+        known = [one for one in self._tried if {*one.lever.split("+")} <= left]
+        self._tried += found.tried
+        levers = {lever for one in known for lever in one.lever.split("+")}
+        untried = tuple(lever for lever in found.untried if lever not in levers)
+        return replace(found, tried=(*known, *found.tried), untried=untried)
 
     def _examined(self, plan: Plan, footing: Footing, examiner: Examiner) -> Plan | None:
         """The plan, or a smaller one for want of time. None: what changes the training is known.

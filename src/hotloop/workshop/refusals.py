@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from hotloop.equivalence.judge import NOT_COMPARED
+from hotloop.equivalence.judge import is_difference
 from hotloop.plan import Plan
 from hotloop.search.climb import Climb
 from hotloop.search.interactions import MAKES_NEEDLESS, names, stood_for
@@ -52,9 +52,9 @@ def refusals(
 
 
 def _not_the_same(why: str) -> str:
-    if why.startswith(NOT_COMPARED):
-        return f"it was not shown to train the same: {why}"
-    return f"it changes the training: {why}"
+    if is_difference(why):
+        return f"it changes the training: {why}"
+    return f"it was not shown to train the same: {why}"
 
 
 def _needless(lever: str, climb: Climb) -> str:

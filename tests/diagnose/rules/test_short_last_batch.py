@@ -24,6 +24,15 @@ def epochs(full: int, short_ms: float, n: int = 4, short: int = 1) -> Log:
     return log
 
 
+def varied() -> Log:
+    """Batches of as many samples as there happen to be."""
+    log = Log()
+    for number in range(60):
+        n = 100 + 7 * number % 29
+        log.data(0, n).forward(4 + number % 3, n).backward(4).optimizer(2)
+    return log
+
+
 def job(log: Log, **changes: Any) -> Case:
     settings = {"workers": 0, "samples": 132, "batch_size": 128} | changes
     seen = samples((2, 4, [CALL]), (6, 4, [CALL]))
@@ -51,8 +60,9 @@ def test_another_shape_may_take_longer_by_far() -> None:
         job(epochs(29, 8), samples=29 * 128 + 4),
         job(epochs(1, 8), samples=None),
         case(epochs(1, 8)),
+        job(varied()),
     ],
-    ids=["dropped", "it divides", "long passes", "unknown", "other data"],
+    ids=["dropped", "it divides", "long passes", "unknown", "other data", "varied"],
 )
 def test_it_says_nothing(other: Case) -> None:
     assert short_last_batch(other) is None

@@ -30,6 +30,8 @@ def short_last_batch(case: Case) -> Finding | None:
     full = [step for step in steps if step.samples == usual]
     if not loader.samples % loader.batch_size or len(short) < FEWEST or not full:
         return None
+    if len({step.samples for step in short}) > 1:
+        return None  # the last batch of a pass is always as short: here sizes differ by design
     share = _share(case, full, short)
     if share < LEAST_SHARE:
         return None

@@ -16,6 +16,7 @@ from hotloop.timeline import Phase
 
 USUAL = "Load batches ahead of the training: in worker processes, or prepared beforehand."
 REMEDIES = {
+    "conversion": "Convert once, before the training, and keep what comes out of it.",
     "decoding": "Decode once, before the training, and keep what comes out of it.",
     "augmentation": "Augment whole batches on the device, or with cheaper operations, or less.",
     "tokenisation": "Tokenise once, before the training, and keep the numbers.",
