@@ -3,10 +3,11 @@ from __future__ import annotations
 import atexit
 import faulthandler
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from hotloop import codec
 from hotloop.runtime import child, imports
 from hotloop.runtime.child import Child
 from hotloop.trial.result import ChildResult, Ended
-from hotloop.trial.spec import StopRule, TrialSpec
+from hotloop.trial.spec import Exam, StopRule, TrialSpec
 
 
 @pytest.fixture
@@ -240,3 +241,31 @@ def test_what_it_is_told_is_read_from_a_file(
     assert child._children[0]._spec == spec
     assert told == ["torch"]
     assert imports.when_imported is not waiting
+
+
+@pytest.mark.parametrize("examines", [True, False])
+def test_only_what_is_not_compared_may_end_with_the_steps_it_has(
+    examines: bool,
+    spec: TrialSpec,
+    torch: Any,
+    unharmed: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An examination with fewer steps than the reference's would look like another training."""
+    deadlines: list[float] = []
+
+    class Probe:
+        def __init__(self, path: str, stop: Any, deadline: float, *rest: Any) -> None:
+            deadlines.append(deadline)
+
+        def attach(self, seams: Any) -> None:
+            pass
+
+    monkeypatch.setattr(child, "ProgressProbe", Probe)
+    exam = Exam(str(tmp_path), True, steps=6, forced=()) if examines else None
+    one = Child(replace(spec, exam=exam))
+    one._attach(torch)
+    assert one._watch is not None
+    one._watch.driver.detach()
+    assert (deadlines == [math.inf]) is examines

@@ -9,12 +9,13 @@ from hotloop.diagnose.base import Effort, Finding
 from hotloop.diagnose.diagnosis import Diagnosis
 from hotloop.diagnose.numbers import Numbers
 from hotloop.figures import PhaseShare, figures
+from hotloop.levers.base import Effect
 from hotloop.levers.registry import LEVERS
 from hotloop.measurement import Inventory, Measurement, Software
 from hotloop.search.climb import Candidate
 from hotloop.study import Options
 from hotloop.suggest import LEAST_SHARE
-from hotloop.workshop.promising import predictions, promising
+from hotloop.workshop.promising import out_of_bounds, predictions, promising
 from tests import builders
 
 EVERY = {
@@ -86,6 +87,13 @@ def test_the_user_names_what_to_try() -> None:
     candidates, refused = looked_at(only=("bf16", "tf32"))
     assert {*names(candidates)} == {"bf16", "tf32"}
     assert refused["compile"] == "not among --only"
+
+
+def test_what_a_chosen_one_needs_comes_along() -> None:
+    options = Options(only=("fused_attention",))
+    assert not out_of_bounds("fused_attention", Effect.SAME_MATH, options)
+    assert not out_of_bounds("compile", Effect.SAME_MATH, options)
+    assert out_of_bounds("bf16", Effect.SAME_MATH, options) == "not among --only"
 
 
 def test_float16_is_tried_beside_bfloat16_only_by_name() -> None:

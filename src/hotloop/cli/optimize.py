@@ -86,7 +86,8 @@ def _add_bounds(parser: argparse.ArgumentParser) -> None:
         "--only",
         metavar="NAMES",
         default="",
-        help="try these optimisations alone, separated by commas; `hotloop levers` lists them",
+        help="try these optimisations, and what they need, separated by commas; "
+        "`hotloop levers` lists them",
     )
     add(
         "--skip",

@@ -101,7 +101,7 @@ def _hope(name: str, expected: Expectation, diagnosis: Diagnosis | None) -> tupl
 
 def out_of_bounds(name: str, effect: Effect, options: Options, why: str = "") -> str:
     """Why the user does not want it; empty when they do."""
-    if options.only and name not in options.only:
+    if options.only and name not in _with_needed(options.only):
         return "not among --only"
     if name in options.skip:
         return "left out by --skip"
@@ -109,3 +109,9 @@ def out_of_bounds(name: str, effect: Effect, options: Options, why: str = "") ->
         here = f"{effect} here ({why})" if why else effect
         return f"{here} is more than --effect allows"
     return ""
+
+
+def _with_needed(only: tuple[str, ...]) -> set[str]:
+    """Whoever wants one wants what it cannot be without."""
+    needed = {name for lever in only for name in LEVERS[lever].requires}
+    return {*only, *needed} if needed <= {*only} else _with_needed((*only, *needed))
