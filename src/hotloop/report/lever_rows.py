@@ -6,8 +6,10 @@ import inspect
 import json
 import textwrap
 from dataclasses import fields
+from typing import Any
 
 from hotloop.levers.base import Effect, Lever
+from hotloop.levers.registry import LEVERS
 
 LEAST = 24
 """Letters of a summary that are worth standing beside a name."""
@@ -48,8 +50,8 @@ def card(lever: type[Lever]) -> list[str]:
 
 
 def _how_to_try(lever: type[Lever]) -> list[str]:
-    setting = {setting.name: setting.default for setting in fields(lever)}  # type: ignore[arg-type]
-    plan = {"version": 1, "levers": [{"lever": lever.name, "setting": setting}]}
+    needed = [LEVERS[name] for name in lever.requires]
+    plan = {"version": 1, "levers": [_usual(one) for one in (*needed, lever)]}
     return [
         "To try it, write this into hotloop.json:",
         f"  {json.dumps(plan)}",
@@ -57,3 +59,8 @@ def _how_to_try(lever: type[Lever]) -> list[str]:
         "  hotloop profile --plan hotloop.json SCRIPT",
         "  hotloop run --plan hotloop.json SCRIPT",
     ]
+
+
+def _usual(lever: type[Lever]) -> dict[str, Any]:
+    setting = {setting.name: setting.default for setting in fields(lever)}  # type: ignore[arg-type]
+    return {"lever": lever.name, "setting": setting}
