@@ -43,7 +43,8 @@ def commands(record: Study, job: ScriptJob, end: End) -> list[tuple[str, str]]:
     if end.plan is None:
         return []
     rescued = record.found is not None and record.found.rescue is not None
-    found = command_words.to_apply(job, common.short(end.plan), comparable=not rescued)
+    words = common.command(job)
+    found = command_words.to_apply(words, common.short(end.plan), comparable=not rescued)
     return [(f"to {what}", line) for what, line in found]
 
 

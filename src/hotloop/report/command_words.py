@@ -30,9 +30,9 @@ def to_reproduce(study: Study) -> list[tuple[str, str]]:
     ]
 
 
-def to_apply(job: ScriptJob, plan_file: str, comparable: bool = True) -> list[tuple[str, str]]:
-    """`comparable`: whether the job runs without the plan, too."""
-    plan, words = shlex.quote(plan_file), job_words(job)
+def to_apply(words: str, plan_file: str, comparable: bool = True) -> list[tuple[str, str]]:
+    """`words`: which name the job. `comparable`: whether it runs without the plan, too."""
+    plan = shlex.quote(plan_file)
     longer = f"hotloop verify --plan {plan} --steps {LONGER} {words}"
     look = [("look longer whether it trains the same", longer)] if comparable else []
     return [("train under the plan", f"hotloop run --plan {plan} {words}"), *look]

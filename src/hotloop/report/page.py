@@ -177,7 +177,8 @@ def _depths(study: Study) -> tuple[tuple[str, DepthRows], ...]:
 
 def _to_apply(study: Study, found: Found, plan_file: str) -> Facts:
     comparable = found.rescue is None
-    return tuple(command_words.to_apply(study.job, plan_file, comparable) if found.plan else ())
+    words = command_words.job_words(study.job)
+    return tuple(command_words.to_apply(words, plan_file, comparable) if found.plan else ())
 
 
 def _where(study: Study) -> str:
