@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from hotloop.levers import replaying
 from hotloop.levers.fused_optimizer import FusedOptimizer
-from hotloop.levers.replaying import CudaRecorder, Replays
+from hotloop.levers.replaying import BareRecorder, Replays
 from hotloop.levers.update_graph import UpdateGraph
 from hotloop.measurement import Software
 from tests import builders
@@ -74,6 +75,15 @@ def same(one: list[list[float]], other: list[list[float]]) -> bool:
     return all(a == pytest.approx(b, rel=1e-5) for a, b in zip(one, other, strict=True))
 
 
+def trained_the_same(jobs: Any, train: Callable[[], list[list[float]]]) -> UpdateGraphOnCpu:
+    """The lever, under which it did."""
+    plain = train()
+    lever = UpdateGraphOnCpu()
+    with jobs.under(lever):
+        assert same(train(), plain)
+    return lever
+
+
 @pytest.mark.parametrize(("kind", "options"), KINDS)
 def test_the_same_training(jobs: Any, torch: Any, kind: str, options: dict[str, Any]) -> None:
     plain = Script(torch, kind, **options).train()
@@ -129,10 +139,7 @@ def test_any_other_setting_that_changes_makes_another_graph(jobs: Any, torch: An
         script.optimizer.param_groups[0]["weight_decay"] = 0.3
         return script.train()
 
-    plain = train()
-    lever = UpdateGraphOnCpu()
-    with jobs.under(lever):
-        assert same(train(), plain)
+    lever = trained_the_same(jobs, train)
     assert lever.fake.recorded == 2
     assert lever.receipt().evidence["as_they_are"] == 3
 
@@ -151,10 +158,7 @@ def test_gradients_that_always_lie_elsewhere_are_copied(
             kept.append([p.grad for p in script.parameters])  # so that no place comes again
         return script.train(0)
 
-    plain = train()
-    lever = UpdateGraphOnCpu()
-    with jobs.under(lever):
-        assert same(train(), plain)
+    lever = trained_the_same(jobs, train)
     others = 7 + kind.startswith("Adam")
     assert lever.receipt().evidence == {"updates": 30 - others, "clips": 0, "as_they_are": others}
     assert lever.fake.recorded == 1
@@ -173,10 +177,7 @@ def test_fewer_gradients_than_are_copied_are_taken_as_they_are(jobs: Any, torch:
             script.optimizer.step()
         return script.train(0)
 
-    plain = train()
-    lever = UpdateGraphOnCpu()
-    with jobs.under(lever):
-        assert same(train(), plain)
+    lever = trained_the_same(jobs, train)
     assert lever.receipt().evidence["as_they_are"] == 9
 
 
@@ -188,10 +189,7 @@ def test_settings_that_change_at_every_step(jobs: Any, torch: Any) -> None:
             script.step()
         return script.train(0)
 
-    plain = train()
-    lever = UpdateGraphOnCpu()
-    with jobs.under(lever):
-        assert same(train(), plain)
+    lever = trained_the_same(jobs, train)
     receipt = lever.receipt()
     assert not receipt.applied
     assert receipt.reason == "its settings or gradients are others at most steps"
@@ -206,10 +204,7 @@ def test_state_from_a_checkpoint_is_where_it_goes_on(jobs: Any, torch: Any) -> N
         script.optimizer.load_state_dict(saved)
         return script.train()
 
-    plain = train()
-    lever = UpdateGraphOnCpu()
-    with jobs.under(lever):
-        assert same(train(), plain)
+    lever = trained_the_same(jobs, train)
     assert lever.fake.recorded == 2
 
 
@@ -262,10 +257,7 @@ def test_under_a_scaler_updates_run_as_they_are(jobs: Any, torch: Any) -> None:
             scaler.update()
         return script.train(0)
 
-    plain = train()
-    lever = UpdateGraphOnCpu()
-    with jobs.under(lever):
-        assert same(train(), plain)
+    lever = trained_the_same(jobs, train)
     assert not lever.receipt().applied
     assert not lever.fake.recorded
 
@@ -292,10 +284,7 @@ def test_a_group_that_is_added_later(jobs: Any, torch: Any) -> None:
         script.gradients.append(torch.empty(3, 4))
         return script.train()
 
-    plain = train()
-    lever = UpdateGraphOnCpu()
-    with jobs.under(lever):
-        assert same(train(), plain)
+    lever = trained_the_same(jobs, train)
     assert lever.fake.recorded == 2
 
 
@@ -306,10 +295,7 @@ def test_a_group_that_is_taken_away(jobs: Any, torch: Any) -> None:
         del script.optimizer.param_groups[0]
         return script.train()
 
-    plain = train()
-    lever = UpdateGraphOnCpu()
-    with jobs.under(lever):
-        assert same(train(), plain)
+    lever = trained_the_same(jobs, train)
     assert lever.receipt().applied
 
 
@@ -400,10 +386,7 @@ def test_state_that_is_made_anew(jobs: Any, torch: Any, kind: str, options: dict
             script.optimizer.state.clear()
         return script.train(6)
 
-    plain = train()
-    lever = UpdateGraphOnCpu()
-    with jobs.under(lever):
-        assert same(train(), plain)
+    trained_the_same(jobs, train)
 
 
 def test_a_weight_of_another_shape_in_the_same_place(jobs: Any, torch: Any) -> None:
@@ -422,10 +405,7 @@ def test_a_weight_of_another_shape_in_the_same_place(jobs: Any, torch: Any) -> N
                 optimizer.step()
         return [memory.flatten().tolist()]
 
-    plain = train()
-    lever = UpdateGraphOnCpu()
-    with jobs.under(lever):
-        assert same(train(), plain)
+    lever = trained_the_same(jobs, train)
     assert lever.fake.recorded == 3
 
 
@@ -436,10 +416,7 @@ def test_settings_that_are_tensors_may_change_unnoticed(jobs: Any, torch: Any) -
         script.optimizer.param_groups[0]["weight_decay"].fill_(0.5)
         return script.train()
 
-    plain = train()
-    lever = UpdateGraphOnCpu()
-    with jobs.under(lever):
-        assert same(train(), plain)
+    lever = trained_the_same(jobs, train)
     assert not lever.receipt().applied
 
 
@@ -576,6 +553,6 @@ def test_on_a_gpu(jobs: Any, torch: Any, kind: str, options: dict[str, Any], kee
         planned = train()
     torch.testing.assert_close(plain, planned, rtol=1e-4, atol=1e-5)
     assert lever.receipt().applied
-    recorder = CudaRecorder(torch, plain[-1].device)
+    recorder = BareRecorder(torch, plain[-1].device)
     assert recorder.bears(plain[-1])
     assert not recorder.bears(plain[-1].cpu())

@@ -17,6 +17,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hotloop.collecting import no_collection
+from hotloop.levers.replaying import said_by
 
 if TYPE_CHECKING:
     from hotloop.seams import Seams
@@ -126,8 +127,7 @@ class GraphedStep:
             with self._seams.unwatched():
                 replay, loss = self._recorder.record(lambda: self._plain(self._buffers, rows))
         except Exception as error:  # whatever a capture does not bear
-            said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            self.reason = f"its step cannot be captured: {said}"
+            self.reason = f"its step cannot be captured: {said_by(error)}"
             return self._plain(batch, rows)
         self._replay, self._loss = replay, loss.detach()
         learned = [p for group in self._loop.optimizer.param_groups for p in group["params"]]

@@ -39,7 +39,7 @@ class Recorder(Protocol):
         """What replays `work`, which is recorded and not run; and what it hands back."""
 
 
-class CudaRecorder:
+class BareRecorder:
     """By the bare calls: torch's context would empty the allocator's cache, after which gradients
     would lie elsewhere."""
 
@@ -136,11 +136,15 @@ class Replays:
         try:
             graph = self._recorder.record(work)
         except Exception as error:  # whatever a recording does not bear
-            said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            self.tally.reason = f"it cannot be captured: {said}"
+            self.tally.reason = f"it cannot be captured: {said_by(error)}"
             return None
         if len(self._graphs) == KEPT:
             del self._graphs[next(iter(self._graphs))]
         self._graphs[places] = graph
         self.tally.recorded += 1
         return graph
+
+
+def said_by(error: Exception) -> str:
+    """Its first line: CUDA's have many."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

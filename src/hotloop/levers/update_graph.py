@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
 from hotloop.levers.fusing import complete, fuse, is_fused, obstacle
 from hotloop.levers.graphed_update import Clips, Update
-from hotloop.levers.replaying import CudaRecorder, Recorder, Replays, Tally
+from hotloop.levers.replaying import BareRecorder, Recorder, Replays, Tally
 
 if TYPE_CHECKING:
     from hotloop.seams import Seams
@@ -88,7 +88,7 @@ class UpdateGraph(Lever):
         device = next(iter(devices), None)
         if device is None or len(devices) > 1 or device.type != "cuda":
             return None
-        return CudaRecorder(self._torch, device)
+        return BareRecorder(self._torch, device)
 
     def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Every time: a group may have been added since, or settings loaded from a checkpoint."""
