@@ -164,6 +164,29 @@ def test_gradients_that_always_lie_elsewhere_are_copied(
     assert lever.fake.recorded == 1
 
 
+def test_gradients_that_lie_elsewhere_at_two_steps_of_three(jobs: Any, torch: Any) -> None:
+    """As where a script keeps a little of each step: places come again, but seldom."""
+
+    def train() -> list[list[float]]:
+        script = Script(torch)
+        kept = []
+        for step in range(40):
+            script.step(elsewhere=step % 3 > 0)
+            kept.append([p.grad for p in script.parameters])
+        return script.train(0)
+
+    receipt = trained_the_same(jobs, train).receipt()
+    assert int(receipt.evidence["as_they_are"]) < 15
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4])
+def test_a_short_run_says_so(jobs: Any, torch: Any, steps: int) -> None:
+    lever = trained_the_same(jobs, lambda: Script(torch).train(steps))
+    receipt = lever.receipt()
+    assert receipt.applied is (steps > 2)
+    assert receipt.applied or receipt.reason == "there were too few steps to record one"
+
+
 def test_fewer_gradients_than_are_copied_are_taken_as_they_are(jobs: Any, torch: Any) -> None:
     def train() -> list[list[float]]:
         script = Script(torch)

@@ -17,7 +17,7 @@ from hotloop import codec
 from hotloop.runtime import child, imports
 from hotloop.runtime.child import Child
 from hotloop.trial.result import ChildResult, Ended
-from hotloop.trial.spec import Exam, StopRule, TrialSpec
+from hotloop.trial.spec import StopRule, TrialSpec
 
 
 @pytest.fixture
@@ -243,16 +243,15 @@ def test_what_it_is_told_is_read_from_a_file(
     assert imports.when_imported is not waiting
 
 
-@pytest.mark.parametrize("examines", [True, False])
-def test_only_what_is_not_compared_may_end_with_the_steps_it_has(
-    examines: bool,
+@pytest.mark.parametrize("in_part", [True, False])
+def test_what_is_wanted_whole_does_not_end_with_the_steps_it_has(
+    in_part: bool,
     spec: TrialSpec,
     torch: Any,
     unharmed: None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """An examination with fewer steps than the reference's would look like another training."""
     deadlines: list[float] = []
 
     class Probe:
@@ -263,9 +262,8 @@ def test_only_what_is_not_compared_may_end_with_the_steps_it_has(
             pass
 
     monkeypatch.setattr(child, "ProgressProbe", Probe)
-    exam = Exam(str(tmp_path), True, steps=6, forced=()) if examines else None
-    one = Child(replace(spec, exam=exam))
+    one = Child(replace(spec, in_part=in_part))
     one._attach(torch)
     assert one._watch is not None
     one._watch.driver.detach()
-    assert (deadlines == [math.inf]) is examines
+    assert (deadlines == [math.inf]) is not in_part

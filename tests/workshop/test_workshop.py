@@ -196,6 +196,32 @@ class TestBudget:
         reason = here.record.trials[-1].reason
         assert "budget" in reason and "7 s" in reason
 
+    def test_what_it_may_stop_is_wanted_whole(self, tmp_path: Path) -> None:
+        """A plan's first steps say little of it: three of them once undid its proof."""
+        here, launcher = shop(tmp_path, *[took(6.5)] * 3, granted=self.BUDGET)
+        here.baseline()
+        here.run(plan_of("bf16"), "proof", STOP)
+        here.run(plan_of("bf16"), "proof", STOP)
+        assert [order.limit_seconds for order in launcher.orders] == [8.0, 8.0, 7.0]
+        assert [order.in_part for order in launcher.orders] == [True, True, False]
+
+    def test_an_examination_is_wanted_whole(self, tmp_path: Path) -> None:
+        """With fewer steps than the reference's it would look like another training."""
+        here, launcher = shop(tmp_path, took(3.0), took(3.0), granted=self.BUDGET)
+        here.baseline()
+        exam = Exam(str(tmp_path / "weights"), True, steps=6, forced=())
+        here.examined(plan_of("bf16"), exam, "candidate")
+        assert [order.in_part for order in launcher.orders] == [True, False]
+
+    def test_is_spent_when_no_more_is_left_than_such_a_trial_takes(self, tmp_path: Path) -> None:
+        here, launcher = shop(tmp_path, took(3.0), took(7.5), took(4.0), granted=self.BUDGET)
+        here.baseline()
+        here.run(plan_of("compile"), "proof", STOP)
+        here.run(plan_of("bf16"), "proof", STOP)
+        with pytest.raises(BudgetSpent):
+            here.run(plan_of("compile"), "proof", STOP)
+        assert len(launcher.orders) == 3
+
     def test_always_does_for_a_first_try(self, tmp_path: Path) -> None:
         here, launcher = shop(tmp_path, took(3.0), granted=replace(self.BUDGET, budget=0.5))
         here.baseline()

@@ -1,7 +1,7 @@
 """An optimizer's update, and clipping before it, replayed where everything lies as it was recorded.
 
 Weights, gradients and state that lie elsewhere than before are updated as they are. Gradients that
-lie elsewhere at every step are copied to where the graph expects them: one launch more.
+often lie elsewhere are copied to where the graph expects them: one launch more.
 
 The script sees nothing of it. Its learning rate is copied to the device when it has changed, its
 settings stay what they are, and a change of any other makes another graph.
@@ -17,7 +17,7 @@ from typing import Any
 from hotloop.levers.replaying import ENOUGH, Replays
 
 PATIENCE = 5
-"""Updates, one after another, whose gradients lay elsewhere, until gradients are copied."""
+"""Updates more than a quarter of all whose gradients lay elsewhere, until gradients are copied."""
 
 
 class Update:
@@ -30,9 +30,9 @@ class Update:
         """The learning rate of each group, where a graph reads it."""
         self._known: list[float] = []
         self._strays = 0
-        """Updates since the last whose gradients lay where others had been."""
+        """Updates whose gradients lay where none had been."""
         self._buffers: list[Any] = []
-        """Where gradients are copied, if they never lie where they lay before."""
+        """Where gradients are copied, if too many of them lie elsewhere."""
 
     def __call__(self, plain: Callable[..., Any], optimizer: Any, closure: Any = None) -> Any:
         loss = None
@@ -55,10 +55,11 @@ class Update:
             return
         self._follow_rates(optimizer.param_groups)
         before = replays.tally.replayed
-        if self._strays <= PATIENCE and replays.tally.recorded < ENOUGH:
+        is_patient = self._strays <= PATIENCE + before // 3 and replays.tally.recorded < ENOUGH
+        if is_patient and not self._buffers:
             lie = tuple((each.data_ptr(), each.stride()) for each in gradients)
             replays.run((places, lie), update, lambda: self._record(optimizer, update))
-            self._strays = 0 if replays.tally.replayed > before else self._strays + 1
+            self._strays += replays.tally.replayed == before
         elif replays.is_spent and not self._buffers:
             replays.as_it_is(update)
         else:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
 from hotloop.levers.fusing import complete, fuse, is_fused, obstacle
-from hotloop.levers.graphed_update import Clips, Update
+from hotloop.levers.graphed_update import PATIENCE, Clips, Update
 from hotloop.levers.replaying import BareRecorder, Recorder, Replays, Tally
 
 if TYPE_CHECKING:
@@ -77,7 +77,9 @@ class UpdateGraph(Lever):
         if failed := [one.reason for one in made if one.reason]:
             return self.not_applied(failed[0])
         replayed, others = sum(one.replayed for one in made), sum(one.others for one in made)
-        if replayed <= others:
+        if not replayed and others <= PATIENCE:
+            return self.not_applied("there were too few steps to record one")
+        if others > replayed + PATIENCE:  # the first few are always done as they are
             return self.not_applied("its settings or gradients are others at most steps")
         clips = self._clips.replays.tally.replayed if self._clips else 0
         return self.applied(updates=replayed, clips=clips, as_they_are=others)

@@ -139,8 +139,7 @@ class Child:
         smaller_batches(watch.seams, spec.divisor)
         for lever in self._levers:
             lever.apply(torch, watch.seams)
-        # Some steps are better than none, but not where each is compared with another run's.
-        deadline = math.inf if spec.exam else self._began + 0.9 * spec.limit_seconds
+        deadline = self._began + 0.9 * spec.limit_seconds if spec.in_part else math.inf
         optimizers = watch.inventory.numbers["optimizer"]
         if spec.soak is not None:
             self._soaking = Soaking(torch, watch, spec.soak, spec.stop)

@@ -177,6 +177,7 @@ class _Run:
             deep=order.deep,
             at_once=order.plan.at_once,
             divisor=order.divisor,
+            in_part=order.in_part,
         )
         codec.write(self._files["spec.json"], spec)
         asks = (bytecode.is_missing(job.python), order.beside_others)

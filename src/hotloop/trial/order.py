@@ -37,6 +37,8 @@ class Order:
     """Where compiled code is kept, in the study."""
     beside_others: bool = False
     """Other trials run at the same time."""
+    in_part: bool = True
+    """A few steps are better than none, if its time is over before it has seen enough."""
 
 
 @dataclass(frozen=True)

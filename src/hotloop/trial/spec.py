@@ -137,7 +137,6 @@ class TrialSpec:
     stack_after: float
     """Seconds after which `stack` is written."""
     limit_seconds: float
-    """A job that is slow rather than stuck leaves what it has seen before this is over."""
     scratch: str
     levers: tuple[dict[str, Any], ...] = ()
     passthrough: tuple[str, ...] = ()
@@ -150,3 +149,5 @@ class TrialSpec:
     """Models are found at their first call, and not after a step."""
     divisor: int = 1
     """Loaders are built with batches so many times smaller."""
+    in_part: bool = True
+    """A job that is slow rather than stuck leaves what it has seen before its time is over."""

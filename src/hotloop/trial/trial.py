@@ -73,6 +73,10 @@ class Trial:
     portion: float = 1.0
     """Of its seconds: for how many a search has waited, where other trials ran beside it."""
 
+    def is_for(self, plan: Plan, purpose: str) -> bool:
+        """Whether it answers the same question."""
+        return self.purpose == purpose and self.plan.levers == plan.levers
+
     @property
     def cost(self) -> float:
         """Seconds of the time that a search may take."""

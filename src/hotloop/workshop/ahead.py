@@ -68,6 +68,6 @@ class Ahead:
 
     def _place(self, plan: Plan, purpose: str) -> int | None:
         for place, trial in enumerate(self.trials):
-            if trial.purpose == purpose and trial.plan.levers == plan.levers:
+            if trial.is_for(plan, purpose):
                 return place
         return None

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from hotloop.plan import Plan
 from hotloop.trial.spec import Exam, StopRule
+from hotloop.trial.trial import Trial
 
 SECONDS = 3.0
 """Of measured steps: much less than it takes to start a process would not be worth starting it."""
@@ -24,3 +28,9 @@ def steps_for(seconds_a_step: float) -> int:
     """Enough to be steady, and not more than is worth waiting for."""
     wanted = min(max(round(SECONDS / seconds_a_step), LEAST), MOST)
     return max(min(wanted, int(MOST_SECONDS / seconds_a_step)), FEWEST)
+
+
+def least_seconds(before: Sequence[Trial], plan: Plan, purpose: str) -> float:
+    """What such a trial takes: with less time than that it need not begin. A first one may."""
+    alike = [trial.seconds for trial in before if trial.is_for(plan, purpose)]
+    return min(alike or [trial.seconds for trial in before[:1]], default=0.0)

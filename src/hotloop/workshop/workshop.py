@@ -27,8 +27,8 @@ from hotloop.trial.order import Launcher, Order
 from hotloop.trial.side_by_side import SIDE_BY_SIDE, Placed
 from hotloop.trial.spec import Exam, Look, Soak, StopRule
 from hotloop.trial.trial import State, Trial
+from hotloop.workshop import lengths
 from hotloop.workshop.ahead import Ahead
-from hotloop.workshop.lengths import MOST_SECONDS, first_look, steps_for, until_it_ends
 from hotloop.workshop.outlook import Later
 from hotloop.workshop.room import Asked
 from hotloop.workshop.scores import score_of
@@ -72,7 +72,7 @@ class Workshop:
         self._audience = audience
         self._earlier = [trial for trial in earlier if trial.state is not State.INTERRUPTED]
         self._objective = record.found.options.objective if record.found else "speed"
-        self._stop = first_look(granted.steps)
+        self._stop = lengths.first_look(granted.steps)
         self._later = Later()
         self._at_once = False
         self._screened: dict[str, Score] = {}
@@ -108,8 +108,8 @@ class Workshop:
 
     def measure_by(self, baseline: Figures) -> None:
         """From here on every trial measures the same number of steps."""
-        steps = self._granted.steps or steps_for(baseline.step.p50)
-        self._stop = StopRule(steps=steps, max_seconds=MOST_SECONDS)
+        steps = self._granted.steps or lengths.steps_for(baseline.step.p50)
+        self._stop = StopRule(steps=steps, max_seconds=lengths.MOST_SECONDS)
 
     def without_memory(self) -> None:
         """From here on plans act from the first call on, and of those that run the fastest wins."""
@@ -166,7 +166,7 @@ class Workshop:
         return self.run(plan, purpose, self._stop, soak=soak, divisor=divisor)
 
     def examined(self, plan: Plan, exam: Exam, purpose: str, divisor: int = 1) -> Trial:
-        return self.run(plan, purpose, until_it_ends(exam), exam=exam, divisor=divisor)
+        return self.run(plan, purpose, lengths.until_it_ends(exam), exam=exam, divisor=divisor)
 
     def examine_ahead(self, asked: Sequence[Asked]) -> None:
         """Side by side, to be found when it is their turn.
@@ -220,7 +220,7 @@ class Workshop:
         if (ready := self._ahead.take(plan, purpose)) is not None:
             return replace(ready, number=len(self.record.trials) + 1)
         for place, trial in enumerate(self._earlier):
-            if trial.purpose == purpose and trial.plan.levers == plan.levers:
+            if trial.is_for(plan, purpose):
                 del self._earlier[place]
                 if self._is_worth_another_look(trial):
                     return None
@@ -250,7 +250,7 @@ class Workshop:
         divisor: int,
     ) -> Trial:
         limit = self._limit()
-        if self.record.trials and self.left < self.record.trials[0].seconds:
+        if self.left < lengths.least_seconds(self.record.trials, plan, purpose):
             raise BudgetSpent
         if exam is not None and exam.is_reference:
             self._forget_reference(exam)
@@ -258,27 +258,28 @@ class Workshop:
         folder = self._free_folder(number)
         self._audience.began(number, purpose, plan)
         acting = replace(plan, at_once=plan.at_once or self._at_once)
-        watched = (purpose, exam, soak, look)
-        order = Order(number, self.job, acting, stop, limit, folder, *watched, divisor=divisor)
+        # Each step of an examination is compared with another run's; and of what the budget cuts
+        # short, the first steps say little.
+        in_part = exam is None and (limit == self._granted.limit or purpose == BASELINE)
+        told = (number, self.job, acting, stop, limit, folder, purpose, exam, soak, look)
+        order = Order(*told, divisor=divisor, in_part=in_part)
         trial = self._launcher.launch(order, self._audience.glimpsed)
         if trial.state is State.TIMED_OUT and limit < self._granted.limit:
             return replace(trial, reason=f"The budget left it {limit:.0f} s, which did not do.")
         return trial
 
     def _is_at_hand(self, asked: Asked) -> bool:
-        return self._ahead.has(asked.plan, asked.purpose) or any(
-            trial.purpose == asked.purpose and trial.plan.levers == asked.plan.levers
-            for trial in self._earlier
-        )
+        wanted = asked.plan, asked.purpose
+        return self._ahead.has(*wanted) or any(one.is_for(*wanted) for one in self._earlier)
 
     def _order(self, number: int, asked: Asked) -> Order:
         """What is compiled for the first time while others use the GPU is not what is timed."""
         plan, exam = asked.plan, asked.exam
         is_known = plan.is_empty or repr(plan.levers) in self._screened
         caches = "cache" if is_known else "cache-side-by-side"
-        folder, stop = self._free_folder(number), until_it_ends(exam)
+        folder, stop = self._free_folder(number), lengths.until_it_ends(exam)
         told = (number, self.job, plan, stop, self._limit(), folder, asked.purpose, exam)
-        return Order(*told, caches=caches, beside_others=True)
+        return Order(*told, caches=caches, beside_others=True, in_part=False)
 
     def _limit(self) -> float:
         return min(self._granted.limit, self.left)
