@@ -121,9 +121,6 @@ class ModelSeen:
     """Modules: three dimensions are no sign of a convolution, other weights have them too."""
     large_matrices: int | None = None
     """Those that a product in 8 bits is worth its casts for. None: nobody counted them."""
-    odd_channels: int = 0
-    """Convolutions with a number of channels that the alignment of 16-bit products does not
-    divide."""
 
     @property
     def convolves(self) -> bool:

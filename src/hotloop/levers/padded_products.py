@@ -37,11 +37,6 @@ class Padded:
     widest_to: int = 0
     small: int = 0
     """Products that are odd, and too small."""
-    convolutions: int = 0
-
-    @property
-    def any(self) -> bool:
-        return bool(self.products or self.convolutions)
 
 
 def odd_sizes(sizes: tuple[int, ...]) -> list[int]:

@@ -1,9 +1,8 @@
-"""Products of odd sizes padded inside the captured graph: a vocabulary of 50257, above all.
+"""Matrix products of odd sizes padded inside the captured graph: a vocabulary of 50257, above all.
 
 Rows of 50257 16-bit numbers begin anywhere in memory, and tensor cores want them at multiples of 16
 bytes. People pad the vocabulary to 50304 by hand, and have other parameters and checkpoints then.
-Here both stay as they are: `compile` captures the graph, and this pads what is multiplied in it;
-and the channels of convolutions, of which a picture has three.
+Here both stay as they are: `compile` captures the graph, and this pads what is multiplied in it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
-from hotloop.levers.padded_convolutions import pad_convolutions
 from hotloop.levers.padded_products import COARSEST, LEAST, Padded, pad_products
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ GAIN = 0.1
 @dataclass
 class ShapePadding(Lever):
     name = "shape_padding"
-    summary = "products and convolutions of odd sizes padded in the compiled graph"
+    summary = "matrix products of odd sizes padded inside the compiled graph"
     group = Group.GRAPH
     effect = Effect.SAME_MATH
     requires = ("compile",)
@@ -49,11 +47,8 @@ class ShapePadding(Lever):
             return refuse("it is about the tensor cores of a GPU")
         if any(model.compiled for model in models):
             return refuse("the script compiles its model itself, and its graphs are not seen")
-        if not any(model.odd_sizes or model.odd_channels for model in models):
-            return refuse(
-                f"no size of its weights above {LEAST}, and no number of channels, is odd: "
-                f"{COARSEST} divides them all"
-            )
+        if not any(model.odd_sizes for model in models):
+            return refuse(f"its weights have no size above {LEAST} that {COARSEST} does not divide")
         return Expectation(seen.share("forward", "backward") * GAIN)
 
     def problem(self) -> str:
@@ -68,7 +63,7 @@ class ShapePadding(Lever):
     def receipt(self) -> Receipt:
         if not self._graphs:
             return self.not_applied("no graph was captured")
-        ran = [(graph, found) for graph, found in self._graphs if graph.runs and found.any]
+        ran = [(graph, found) for graph, found in self._graphs if graph.runs and found.products]
         if not ran:
             return self.not_applied(self._why_not())
         widest = max((found for _, found in ran), key=lambda found: found.widest)
@@ -77,18 +72,15 @@ class ShapePadding(Lever):
             widest=widest.widest,
             padded_to=widest.widest_to,
             left_alone=sum(found.small for _, found in ran),
-            convolutions=sum(found.convolutions for _, found in ran),
             runs=sum(graph.runs for graph, _ in ran),
         )
 
     def _pad(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         captured = args[0]
-        found = pad_products(self._torch, captured, self.multiple)
-        found.convolutions = pad_convolutions(self._torch, captured)
-        self._graphs.append((captured, found))
+        self._graphs.append((captured, pad_products(self._torch, captured, self.multiple)))
 
     def _why_not(self) -> str:
-        if any(found.any for _, found in self._graphs):
+        if any(found.products for _, found in self._graphs):
             return "no graph with a padded product ran"
         if any(found.small for _, found in self._graphs):
             return f"its odd sizes are below {LEAST}, which padding would enlarge too much"

@@ -10,7 +10,6 @@ from typing import Any
 
 from hotloop.levers.blocks import repeated_blocks
 from hotloop.levers.eight_bits import is_large
-from hotloop.levers.padded_convolutions import has_odd_channels
 from hotloop.levers.padded_products import odd_sizes
 from hotloop.levers.staging.files import names_files
 from hotloop.measurement import (
@@ -236,7 +235,6 @@ def _model(torch: Any, model: Any) -> ModelSeen:
         ),
         convolutions_1d=sum(_is_1d(torch, part) for part in model.modules()),
         large_matrices=sum(is_large(p.shape) for p in parameters),
-        odd_channels=sum(has_odd_channels(torch, part) for part in model.modules()),
     )
 
 
