@@ -1,12 +1,18 @@
 """Is a script under a plan as fast as with its author's own best flags?
 
     python benchmarks/own_flags.py --plan hotloop.json --flags='--dtype=bfloat16 --compile=True' \\
-        [--pairs 5] [--steps 60] [--out FILE] -- train.py --dtype=float32 --compile=False …
+        [--pairs 5] [--steps 60] [--at-least RATIO] [--out FILE] \\
+        -- train.py --dtype=float32 --compile=False …
 
 Pairs of fresh processes, one after the other, in alternating order: the script as given under the
 plan, and the script with the flags appended and no plan. Each runs once before: a process that has
 just compiled is slower for a while. The ratio says how many times as fast the plan is; the interval
-is the one that `hotloop optimize` proves gains by.
+is the one that `hotloop optimize` proves gains by. With `--at-least` the exit status is 1 below it.
+
+    python benchmarks/own_flags.py --plan hotloop.json --flags='--gib 0' --at-least 0.77 \\
+        -- jobs/small_card.py
+
+asks what it costs to fit a small card: of the same script where it fits as it is.
 """
 
 from __future__ import annotations
@@ -36,11 +42,14 @@ def ignore(glimpse: Glimpse) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--plan", type=Path, required=True)
     parser.add_argument("--flags", required=True)
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--at-least", type=float, default=0.0, metavar="RATIO")
     parser.add_argument("--out", type=Path)
     parser.add_argument("script", nargs="+")
     arguments = parser.parse_args()
@@ -76,6 +85,7 @@ def main() -> None:
     print(f"the plan is {found.ratio:.3f}× as fast [{found.low:.3f}, {found.high:.3f}]")
     if arguments.out:
         arguments.out.write_text(json.dumps(asdict(found), indent=1) + "\n", encoding="utf-8")
+    sys.exit(0 if found.ratio >= arguments.at_least else 1)
 
 
 if __name__ == "__main__":

@@ -38,8 +38,7 @@ class Script:
     name: str
     command: str
     bar: float | None
-    """How many times as fast, at the least; of `card` how many times as slow, at the most. None: it
-    is held to something that a search does not show."""
+    """How many times as fast, at the least. None: it is held to what a search does not show."""
     repository: str = ""
     """In the corpus. Empty: it lies under `jobs/`."""
     folder: str = "."
@@ -47,10 +46,6 @@ class Script:
     prepare: Callable[[Path], None] = lambda folder: None
     """Makes up the data, given the repository's folder."""
     options: str = ""
-
-    @property
-    def rescues(self) -> bool:
-        return "--objective memory" in self.options
 
 
 def _tokens(folder: Path) -> None:
@@ -101,7 +96,8 @@ SCRIPTS = (
     Script("resnet-256", "resnet18.py --batch 256 --steps 100000", 3.3),
     Script("gpt2", "gpt2.py", 9.0),
     Script("unet", "unet3d.py", 3.5),
-    Script("card", "small_card.py", 1.3, options="--objective memory"),
+    # To be held to the same script where it fits: own_flags.py --flags="--gib 0" --at-least 0.77.
+    Script("card", "small_card.py", None, options="--objective memory"),
     # To be held to its author's own best flags: see own_flags.py.
     Script("nanogpt", NANOGPT, None, "nanoGPT", prepare=_tokens),
     Script("chargpt", "chargpt.py", 3.5, "minGPT", "projects/chargpt", _characters),
@@ -188,10 +184,8 @@ def _reached(script: Script, study: Study) -> tuple[str, bool | None]:
         return "not finished", False
     if found.plan is None:
         return found.verdict, False
-    if script.rescues:
-        cost = found.rescue.cost if found.rescue else None
-        return found.verdict, cost is not None and script.bar is not None and cost <= script.bar
-    assert found.proof is not None
+    if found.rescue is not None or found.proof is None:
+        return found.verdict, None
     gain = found.proof.comparison
     said = f"{gain.ratio:.2f}× [{gain.low:.2f}, {gain.high:.2f}]"
     if script.bar is None:

@@ -35,6 +35,8 @@ class Tight:
     saves: dict[str, float]
     smaller: bool = True
     """Whether the script's loaders can be told to build smaller batches."""
+    kept: float = 0.0
+    """Of what it needs: what autograd keeps, and may lay aside."""
     also: Callable[[Order, Trial], Trial] = lambda order, trial: trial
 
     def __call__(self, order: Order, trial: Trial) -> Trial:
@@ -45,7 +47,9 @@ class Tight:
         noise = 1.5 if order.exam is not None and order.exam.noise_bits is not None else 1.0
         if order.exam is not None and order.exam.spare:
             noise = 1.0
-        if (self.needs - saved) / order.divisor * noise > ROOM:
+        asked = order.exam or order.soak
+        needs = self.needs - (self.kept if asked is not None and asked.aside else saved)
+        if needs / order.divisor * noise > ROOM:
             kept = self._beginning(trial.evidence) if trial.evidence else None
             failure = Failure("OutOfMemoryError", "CUDA out of memory", is_device_memory=True)
             trial = replace(trial, state=State.OUT_OF_MEMORY, reason=STARVED, evidence=kept)
@@ -178,6 +182,56 @@ class TestOnSmallerBatches:
         won = found(search(PaperJob(gains(bf16=1.5), answer=answer), tmp_path, MEMORY))
         assert won.plan is not None and levers(won.plan) == {"chunked_loss"}
         assert won.proof is not None and not won.proof.comparison.faster
+
+
+class TestInHostMemory:
+    """Batches drawn by hand; but it runs as it is where what autograd keeps lies elsewhere."""
+
+    def run(self, tmp_path: Path, law: Any = None, **changes: Any) -> Any:
+        answer = Tight(12, {"checkpoint_blocks:1.5": 3}, smaller=False, kept=8)
+        self.paper = PaperJob(law or gains(), answer=answer, **changes)
+        return found(search(self.paper, tmp_path, MEMORY))
+
+    def test_it_is_compared_whole(self, tmp_path: Path) -> None:
+        won = self.run(tmp_path)
+        assert won.plan is not None and levers(won.plan) == {"checkpoint_blocks"}
+        assert won.plan.levers[0].setting == {"every": 1.5}
+        assert won.rescue.aside and won.rescue.divisor == 1 and won.rescue.cost is None
+        assert won.equivalence is not None and won.equivalence.same
+        assert won.equivalence.against == "the job as it is, kept in host memory"
+        assert won.verdict == (
+            "It runs with checkpoint_blocks, where the job as it is runs out of memory. The same "
+            "training over 60 steps."
+        )
+
+    def test_the_job_as_it_is_alone_lies_there(self, tmp_path: Path) -> None:
+        self.run(tmp_path)
+        asked = [(order, order.exam or order.soak) for order in self.paper.orders]
+        laid = [(order.plan.is_empty, one.aside) for order, one in asked if one is not None]
+        assert len(laid) == 8 and all(is_plain == is_aside for is_plain, is_aside in laid)
+
+    def test_another_training_is_not_handed_out(self, tmp_path: Path) -> None:
+        won = self.run(tmp_path, changes=frozenset({"checkpoint_blocks"}))
+        assert won.plan is None
+        assert won.verdict.startswith("No plan is handed out: it runs, but step 1: lr is 0.09")
+
+    def test_a_faster_one_is_compared_with_the_job_as_it_is(self, tmp_path: Path) -> None:
+        won = self.run(tmp_path, gains(bf16=1.5))
+        assert levers(won.plan) == {"bf16", "checkpoint_blocks"}
+        assert won.equivalence.against == "the job as it is, kept in host memory"
+
+    def test_where_that_takes_too_long_what_runs_is_handed_out(self, tmp_path: Path) -> None:
+        def slow(order: Order, trial: Trial) -> Trial:
+            if order.exam is None or not order.exam.aside:
+                return trial
+            return replace(trial, state=State.TIMED_OUT, seconds=order.limit_seconds)
+
+        saves = {"checkpoint_blocks:1.5": 3.0}
+        paper = PaperJob(answer=Tight(12, saves, smaller=False, kept=8, also=slow))
+        won = found(search(paper, tmp_path, replace(MEMORY, budget=64.0)))
+        assert [order.exam.aside for order in paper.orders if order.exam][:2] == [True, False]
+        assert won.plan is not None and won.equivalence is None
+        assert "not shown" in won.verdict
 
 
 class TestWithoutAnythingToCompareWith:

@@ -120,7 +120,8 @@ def _problem(name: str, setting: dict[str, Any]) -> str:
     for key, value in setting.items():
         if key not in defaults:
             return f"it has no setting {key!r}"
-        if type(value) is not type(defaults[key]):
+        is_whole = type(value) is int and type(defaults[key]) is float
+        if type(value) is not type(defaults[key]) and not is_whole:
             return f"{key} must be of type {type(defaults[key]).__name__}, not {value!r}"
     return kind(**setting).problem()
 

@@ -69,6 +69,16 @@ def test_a_training_is_the_same_to_the_bit(every: int, norm: str, jobs: Any, blo
     assert evidence["recomputations"] == STEPS * blocks.DEPTH // every - 1
 
 
+@pytest.mark.parametrize(("every", "computed"), [(1, 6), (1.25, 5), (1.5, 4), (2, 3)])
+def test_of_six_blocks(every: float, computed: int, jobs: Any, torch: Any) -> None:
+    blocks = [torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()) for _ in range(6)]
+    model, lever = torch.nn.Sequential(*blocks), CheckpointBlocks(every)
+    with jobs.under(lever):
+        for _ in range(2):  # in the first, one is looked at
+            model(torch.randn(2, 4)).sum().backward()
+    assert lever.receipt().evidence["recomputed"] == computed
+
+
 def test_less_is_kept_the_more_blocks_there_are(jobs: Any, torch: Any, blocks: Any) -> None:
     sizes = []
     for lever in (None, CheckpointBlocks(2), CheckpointBlocks(1)):

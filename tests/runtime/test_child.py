@@ -15,9 +15,10 @@ import pytest
 
 from hotloop import codec
 from hotloop.runtime import child, imports
+from hotloop.runtime.aside import Aside
 from hotloop.runtime.child import Child
 from hotloop.trial.result import ChildResult, Ended
-from hotloop.trial.spec import StopRule, TrialSpec
+from hotloop.trial.spec import Soak, StopRule, TrialSpec
 
 
 @pytest.fixture
@@ -241,6 +242,20 @@ def test_what_it_is_told_is_read_from_a_file(
     assert child._children[0]._spec == spec
     assert told == ["torch"]
     assert imports.when_imported is not waiting
+
+
+@pytest.mark.parametrize("lays", [True, False])
+def test_what_autograd_keeps_is_laid_aside_where_it_is_asked_for(
+    lays: bool, spec: TrialSpec, torch: Any, unharmed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attached: list[Any] = []
+    monkeypatch.setattr(Aside, "attach", lambda self: attached.append(self))
+    soak = Soak(batches=2, passes=1, load="", save="", aside=lays)
+    one = Child(replace(spec, soak=soak))
+    one._attach(torch)
+    assert one._watch is not None
+    one._watch.driver.detach()
+    assert bool(attached) is lays
 
 
 @pytest.mark.parametrize("in_part", [True, False])

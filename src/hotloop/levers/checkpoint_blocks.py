@@ -34,8 +34,9 @@ class CheckpointBlocks(Lever):
     group = Group.MEMORY
     effect = Effect.SAME_MATH
 
-    every: int = 1
-    """1: every block; 2: every second one, which costs half as much time and saves less."""
+    every: float = 1.0
+    """1: every block; 2: every second one, which costs half as much time and saves less; 1.5: two
+    of three."""
 
     def __post_init__(self) -> None:
         self._torch: Any = None
@@ -67,7 +68,7 @@ class CheckpointBlocks(Lever):
         return Expectation(left)
 
     def problem(self) -> str:
-        return "" if self.every > 0 else "every block is 1, every second one is 2"
+        return "" if self.every >= 1 else "every block is 1, every second one is 2"
 
     def apply(self, torch: Any, seams: Seams) -> None:
         self._torch = torch
@@ -109,7 +110,8 @@ class CheckpointBlocks(Lever):
         for group in repeated_blocks(root):
             if group.kind not in self._kinds:
                 self._kinds[group.kind] = Recomputing(self._torch, group.kind)
-            chosen = group.blocks[:: self.every]
+            wanted = {int(number * self.every) for number in range(len(group.blocks))}
+            chosen = [block for number, block in enumerate(group.blocks) if number in wanted]
             self._kinds[group.kind].choose(chosen, scout=chosen[0])
 
     def _see(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

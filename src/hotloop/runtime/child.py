@@ -27,6 +27,7 @@ from hotloop.errors import HotloopError, JobInvalid
 from hotloop.levers.fp8 import has_eight_bits
 from hotloop.measurement import GpuTimes, Losses, Measurement, Memory, Software, Spans
 from hotloop.runtime import temporary, tracebacks
+from hotloop.runtime.aside import Aside
 from hotloop.runtime.deep.deepening import Deepening
 from hotloop.runtime.exam.examination import Examination
 from hotloop.runtime.imports import when_imported
@@ -139,6 +140,8 @@ class Child:
         smaller_batches(watch.seams, spec.divisor)
         for lever in self._levers:
             lever.apply(torch, watch.seams)
+        if any(asked is not None and asked.aside for asked in (spec.exam, spec.soak)):
+            Aside(torch).attach()
         deadline = self._began + 0.9 * spec.limit_seconds if spec.in_part else math.inf
         optimizers = watch.inventory.numbers["optimizer"]
         if spec.soak is not None:

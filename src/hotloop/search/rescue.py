@@ -38,6 +38,8 @@ class Rescue:
     """The first that ran, without what it can be without. None: nothing ran."""
     divisor: int = 1
     """So many times smaller are the batches on which the job as it is runs, and was compared."""
+    aside: bool = False
+    """The job as it is was compared whole: what autograd keeps lay in the host's memory."""
     shown: tuple[str, ...] = ()
     """What of the training was compared with the job as it is, in sentences."""
     not_shown: tuple[str, ...] = ()

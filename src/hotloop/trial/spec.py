@@ -58,6 +58,8 @@ class Exam:
     """Models are watched from their first call on: the job may not come to a second step."""
     spare: bool = False
     """Noise in the weights alone, for a job without memory for noise in every operation."""
+    aside: bool = False
+    """What autograd keeps lies in the host's memory, for a job that has no room for it."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class Soak:
     """State of a plain run, saved earlier, to go on from. Empty: none."""
     save: str
     """Where to leave this run's state, for a plain one to go on from. Empty: nowhere."""
+    aside: bool = False
+    """See `Exam`."""
 
 
 @dataclass(frozen=True)

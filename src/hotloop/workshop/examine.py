@@ -34,6 +34,7 @@ POINTS = (0.60, 0.68, 0.76, 0.84, 0.92)
 LARGE = 50_000_000
 """Parameters."""
 SEEDS = (1, 2)
+IN_HOST_MEMORY = " kept in host memory"
 FORMATS = {"bfloat16": 7, "float16": 10, "float32": 23, "float64": 52}
 
 
@@ -46,6 +47,8 @@ class Examiner:
     """What plans are compared with: the job as it is, unless that does not run."""
     divisor: int = 1
     """Batches so many times smaller, on which the job as it is runs."""
+    aside: bool = False
+    """The job as it is runs with what autograd keeps in the host's memory."""
     tight: bool = False
     """The job has no memory to spare: it is a job that runs out of it."""
     changing: frozenset[str] = frozenset()
@@ -200,6 +203,8 @@ class Examiner:
         return self._yardsticks[bits]
 
     def _run(self, plan: Plan, exam: Exam, purpose: str) -> Trial:
+        if self.aside and plan.levers == self.start.levers:
+            return self.workshop.examined(plan, replace(exam, aside=True), purpose + IN_HOST_MEMORY)
         smaller = f" on 1/{self.divisor} batches" if self.divisor > 1 else ""
         return self.workshop.examined(plan, exam, purpose + smaller, self.divisor)
 
@@ -211,6 +216,8 @@ class Examiner:
         """With what it was compared, where that is not the job as it is."""
         if self.divisor > 1:
             return replace(found, against=f"the job as it is on batches of 1/{self.divisor}")
+        if self.aside:
+            return replace(found, against="the job as it is, kept in host memory")
         if not self.start.is_empty:
             return replace(found, against=" + ".join(one.lever for one in self.start.levers))
         return found

@@ -2,14 +2,14 @@
 
 There is no run of the job as it is that a plan could be compared with. Where its loaders can be
 told to build smaller batches, there is one of a smaller job, and everything is compared on that.
-Otherwise the plan that changes least is what others are compared with; of the job as it is nothing
-is known but its beginning, and that is said.
+Otherwise it may run slowly, with what autograd keeps in the host's memory. If not, the plan that
+changes least is what others are compared with; of the job as it is nothing is known but its
+beginning, and that is said.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 from hotloop.equivalence.beginning import Beginning, beginning
 from hotloop.equivalence.judge import Equivalence
@@ -18,7 +18,7 @@ from hotloop.levers.chunked_loss import ON_CPU, ON_GPU
 from hotloop.levers.registry import LEVERS
 from hotloop.measurement import Measurement, Software
 from hotloop.plan import LeverSetting, Plan
-from hotloop.search.climb import Candidate
+from hotloop.search.climb import BudgetSpent, Candidate
 from hotloop.search.interactions import names
 from hotloop.search.rescue import PURPOSE, Rescue, Rung, rescue
 from hotloop.study import Options, Soaked
@@ -26,6 +26,7 @@ from hotloop.trial.spec import Soak
 from hotloop.trial.trial import Trial
 from hotloop.workshop.examine import Examiner, steps_for
 from hotloop.workshop.footing import Footing, NoPlan
+from hotloop.workshop.outlook import TO_SOAK, Later
 from hotloop.workshop.promising import out_of_bounds
 from hotloop.workshop.soak import soak
 from hotloop.workshop.workshop import Workshop
@@ -33,6 +34,10 @@ from hotloop.workshop.workshop import Workshop
 DIVISORS = (2, 4, 8, 16, 32)
 """How many times smaller batches may have to be. Noise in every operation takes memory, too."""
 COST = "cost"
+IN_FULL = (
+    "all that is named here, on whole batches: what the job as it is keeps for its backward passes "
+    "lay in host memory, where it runs slowly"
+)
 
 
 def ladder(options: Options, starved: Trial) -> list[Rung]:
@@ -44,6 +49,8 @@ def ladder(options: Options, starved: Trial) -> list[Rung]:
         _rung("fused_optimizer"),  # nothing: fewer results in between
         _rung("chunked_loss", chunk=ON_GPU if on_gpu else ON_CPU),  # some kernels
         _rung("checkpoint_blocks", every=2),  # a sixth of a step
+        _rung("checkpoint_blocks", every=1.5),  # two ninths
+        _rung("checkpoint_blocks", every=1.25),  # four fifteenths
         _rung("checkpoint_blocks", every=1),  # a third
         _rung("fp16" if software.bfloat16 is False else "bf16"),  # no time, but another format
         _rung("compile"),  # minutes, once
@@ -95,11 +102,27 @@ class Rescued(Footing):
             examiner = Examiner(self._workshop, measurement, steps, divisor=divisor, tight=True)
             if examiner.is_able():
                 return examiner
-        return Examiner(self._workshop, measurement, steps, start=self.plan, tight=True)
+        return self._in_host_memory(measurement, steps) or Examiner(
+            self._workshop, measurement, steps, start=self.plan, tight=True
+        )
+
+    def _in_host_memory(self, measurement: Measurement, steps: int) -> Examiner | None:
+        """Compiled code keeps what it keeps by itself; and what fills a host it cannot relieve."""
+        compiled = any(model.compiled for model in measurement.inventory.models)
+        if compiled or measurement.software.device == "cpu":
+            return None
+        examiner = Examiner(self._workshop, measurement, steps, aside=True, tight=True)
+        self._workshop.keep_back(Later(TO_SOAK + 2))  # of which two say how far it comes
+        try:
+            return examiner if examiner.is_able() else None
+        except BudgetSpent:  # it is slow: what runs is handed out without
+            return None
+        finally:
+            self._workshop.keep_back(Later())
 
     def settle(self, examiner: Examiner) -> None:
         found = _compared(self._rescue, examiner)
-        if examiner.divisor > 1:
+        if examiner.start.is_empty:
             equivalence = examiner.examine(self.plan)
             self.note(equivalence=equivalence)
             found = replace(found, differs=next(iter(equivalence.reasons), ""))
@@ -115,20 +138,21 @@ class Rescued(Footing):
         return self.plan
 
     def soaked(self, plan: Plan) -> Soaked:
-        """The plain job on batches that it has memory for; otherwise our plan stands for it."""
-        divisor = self._rescue.divisor
-        run = partial(self._soak, divisor=divisor)
-        start = Plan() if divisor > 1 else self.plan
-        return soak(plan, run, self._workshop.folder, start)
+        """The plain job where it has memory for its batches; otherwise our plan stands for it."""
+        found = self._rescue
+        start = Plan() if found.divisor > 1 or found.aside else self.plan
+        return soak(plan, self._soak, self._workshop.folder, start)
 
     def verdict(self, plan: Plan) -> str:
         self.note(rescue=self._with_cost(plan))
         found = self._rescue
         runs = f"It runs with {' + '.join(names(plan))}, where the job as it is runs out of memory"
         cost = f"; a step takes {found.cost:.2f}× as long, on smaller batches" if found.cost else ""
+        steps = self.found.equivalence.steps if self.found.equivalence else 0
         if found.divisor > 1:
-            steps = self.found.equivalence.steps if self.found.equivalence else 0
             same = f"The same training over {steps} steps, on batches of 1/{found.divisor}."
+        elif found.aside:
+            same = f"The same training over {steps} steps."
         else:
             same = "That it is the same training is not shown: there is nothing to compare it with."
         return f"{runs}{cost}. {same}"
@@ -139,8 +163,11 @@ class Rescued(Footing):
         assert found is not None
         return found
 
-    def _soak(self, plan: Plan, order: Soak, purpose: str, divisor: int) -> Trial:
-        return self._workshop.soaked(plan, order, purpose, divisor if plan.is_empty else 1)
+    def _soak(self, plan: Plan, order: Soak, purpose: str) -> Trial:
+        if not plan.is_empty:
+            return self._workshop.soaked(plan, order, purpose)
+        order = replace(order, aside=self._rescue.aside)
+        return self._workshop.soaked(plan, order, purpose, self._rescue.divisor)
 
     def _with_cost(self, plan: Plan) -> Rescue:
         """What the plan costs, where the job as it is can be timed on smaller batches."""
@@ -161,6 +188,8 @@ def _compared(found: Rescue, examiner: Examiner) -> Rescue:
             shown=(f"all that is named here, on batches of 1/{examiner.divisor} of their size",),
             not_shown=("whole batches, with which the job as it is runs out of memory",),
         )
+    if examiner.aside:
+        return replace(found, aside=True, shown=(IN_FULL,))
     died, ran = examiner.beginning().evidence, examiner.reference.evidence
     start = beginning(died.structure, ran.structure) if died and ran else Beginning(0, 0, "")
     batches = "1 batch" if start.batches == 1 else f"{start.batches} batches"
