@@ -355,6 +355,15 @@ class TestBudget:
         assert record.trials[-1].purpose == "proof"  # of which --resume makes use
         assert not (tmp_path / "reference").exists()
 
+    def test_is_not_kept_for_a_proof_of_nothing(self, tmp_path: Path) -> None:
+        """What helps comes late: with time for a proof kept back it would not have been tried."""
+        paper = PaperJob(gains(fused_optimizer=1.5))
+        record = search(paper, tmp_path, Options(budget=12 * SECONDS))
+        assert record.trials[-1].purpose != "screen"
+        screened = [levers(trial.plan) for trial in record.trials if trial.purpose == "screen"]
+        assert screened[-1] == {"fused_optimizer"}
+        assert found(record).verdict.startswith("The time granted was over")
+
     def test_that_was_too_short_for_all_of_them_is_no_verdict_on_the_rest(
         self, tmp_path: Path
     ) -> None:

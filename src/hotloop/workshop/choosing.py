@@ -6,12 +6,13 @@ Whatever seems to help is examined and soaked before it is proven: the proof tak
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from hotloop.equivalence.judge import Equivalence
 from hotloop.plan import Plan
-from hotloop.search.climb import BudgetSpent, Candidate, Climb, Tried, climb
+from hotloop.search.climb import Bench, BudgetSpent, Candidate, Climb, Score, Tried, climb
+from hotloop.search.compare import LEAST_GAIN
 from hotloop.search.interactions import apart, combined, names, without
 from hotloop.trial.trial import Trial
 from hotloop.workshop.examine import Examiner
@@ -27,6 +28,27 @@ from hotloop.workshop.workshop import Workshop
 
 PATIENCE = 10.0
 """Times the first trial: after so long without any gain a job has nothing to win."""
+
+
+@dataclass
+class _UntilSomethingHelps:
+    """A bench, and nothing is measured there any more once something is faster."""
+
+    bench: Bench
+    score: float
+    """Of the job as it is."""
+    has_helped: bool = False
+
+    @property
+    def spent(self) -> float:
+        return self.bench.spent
+
+    def measure(self, plan: Plan, purpose: str, give_up_above: float | None = None) -> Score:
+        if self.has_helped:
+            raise BudgetSpent
+        score = self.bench.measure(plan, purpose, give_up_above)
+        self.has_helped = score.value is not None and score.value * (1 + LEAST_GAIN) <= self.score
+        return score
 
 
 class Choice:
@@ -85,6 +107,10 @@ class Choice:
         in_haste = is_short(candidates, workshop.left, baseline.seconds)
         found = climb(score, candidates, workshop, patience, footing.plan, in_haste)
         workshop.keep_back(Later())
+        if found.untried and found.plan.is_empty and workshop.spent <= patience:
+            # As long as there is nothing to prove, no time need be kept for it.
+            first = _UntilSomethingHelps(workshop, score)
+            found = climb(score, candidates, first, patience, footing.plan, in_haste)
         found = self._with_earlier(found)
         footing.note(climb=found)
         kept = [one for one in found.tried if one.kept and one.score.value]
