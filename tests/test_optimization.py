@@ -364,6 +364,19 @@ class TestBudget:
         assert screened[-1] == {"fused_optimizer"}
         assert found(record).verdict.startswith("The time granted was over")
 
+    def test_is_not_spent_twice_on_what_it_cuts(self, tmp_path: Path) -> None:
+        def slow(order: Order, trial: Trial) -> Trial:
+            limit = order.limit_seconds
+            if order.purpose != "screen" or levers(order.plan) != {"bf16"} or limit > 60:
+                return trial
+            return replace(trial, state=State.TIMED_OUT, seconds=limit, measurement=None)
+
+        paper = PaperJob(gains(fused_optimizer=1.5), answer=slow)
+        only = Options(only=("bf16", "fused_optimizer"), budget=25 * SECONDS)
+        record = search(paper, tmp_path, only)
+        assert paper.plans("screen")[:2] == [{"bf16"}, {"fused_optimizer"}]
+        assert reasons(record)["bf16"].startswith("The budget left it")
+
     def test_that_was_too_short_for_all_of_them_is_no_verdict_on_the_rest(
         self, tmp_path: Path
     ) -> None:
@@ -491,6 +504,16 @@ class TestLookingIntoIt:
         record = search(paper, tmp_path, replace(self.OPTIONS, budget=10 * SECONDS))
         assert "look" not in paper.purposes
         assert record.diagnosis is None
+
+    def test_one_that_the_budget_cuts_takes_nothing_from_the_search(self, tmp_path: Path) -> None:
+        def cut(order: Order, trial: Trial) -> Trial:
+            if order.look is None:
+                return trial
+            return replace(trial, state=State.TIMED_OUT, seconds=12 * SECONDS, measurement=None)
+
+        paper = PaperJob(gains(bf16=1.5), answer=cut)
+        record = search(paper, tmp_path, replace(self.OPTIONS, budget=60 * SECONDS))
+        assert record.diagnosis is None and found(record).plan is not None
 
     def test_one_that_fails_takes_nothing_from_the_search(self, tmp_path: Path) -> None:
         def failing(order: Order, trial: Trial) -> Trial:

@@ -150,7 +150,10 @@ class _Optimization:
         budget = workshop.budget
         if not self._options.look or (budget and budget < LOOK_FROM * baseline.seconds):
             return None
-        looked = workshop.looked(self._footing.plan)
+        try:
+            looked = workshop.looked(self._footing.plan)
+        except BudgetSpent:  # a search can do without
+            return None
         if looked.inspection is None:
             return None
         roof = self._roof(measurement)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -309,7 +310,7 @@ class TestExpectation:
         assert "repeated blocks" in reason(blocks=0)
         assert "compiles its model itself" in reason(blocks=12, compiled=True)
         assert "optimizer" in reason(blocks=12, trainable=2**26)
-        assert CheckpointBlocks(every=0).problem()
+        assert all(CheckpointBlocks(every=one).problem() for one in (0, 0.5, math.inf, math.nan))
 
 
 @pytest.mark.gpu

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -27,7 +28,7 @@ def attached(torch: Any, one: Aside) -> Iterator[None]:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes that a test has."""
     monkeypatch.setattr(aside, "LEAST", 1024)
-    monkeypatch.setattr(aside, "ASKED_EVERY", 8192)
+    monkeypatch.setattr(aside, "ASKED_EVERY", 1024)
 
 
 def gradients(torch: Any) -> list[Any]:
@@ -53,24 +54,55 @@ def test_the_same_gradients_to_the_bit(torch: Any, small: None) -> None:
 def test_what_is_large_lies_elsewhere_in_its_own_order(torch: Any, small: None) -> None:
     one = Aside(torch, "cpu", lambda: PLENTY)
     large = torch.randn(8, 4, 5, 5).to(memory_format=torch.channels_last)
-    device, laid = one._lay(large)
-    assert (device, laid.stride()) == (large.device, large.stride())
+    device, laid, shape = one._lay(large)
+    assert (device, laid.stride(), shape) == (large.device, large.stride(), large.shape)
     assert laid.data_ptr() != large.data_ptr()
-    assert torch.equal(one._fetch((device, laid)), large)
+    assert torch.equal(one._fetch((device, laid, shape)), large)
+
+
+def test_what_is_repeated_lies_there_once(torch: Any, small: None) -> None:
+    one = Aside(torch, "cpu", lambda: PLENTY)
+    mask = torch.randn(1, 1, 32, 32).expand(4, 8, 32, 32)
+    kept = one._lay(mask)
+    assert kept[1].shape == (1, 1, 32, 32)
+    assert torch.equal(one._fetch(kept), mask)
 
 
 def test_what_is_small_or_on_another_device_stays(torch: Any, small: None) -> None:
     few, many = torch.randn(4), torch.randn(4096)
-    assert Aside(torch, "cpu", lambda: PLENTY)._lay(few) is few
-    assert Aside(torch, "cuda", lambda: PLENTY)._lay(many) is many
+    assert Aside(torch, "cpu", lambda: PLENTY)._lay(few).data_ptr() == few.data_ptr()
+    assert Aside(torch, "cuda", lambda: PLENTY)._lay(many).data_ptr() == many.data_ptr()
+
+
+def test_weights_stay_the_very_same(torch: Any, small: None) -> None:
+    """A function that adds to their gradients itself needs them, and they lie there anyway."""
+    weight = torch.nn.Parameter(torch.randn(64, 64))
+    one = Aside(torch, "cpu", lambda: PLENTY)
+    assert one._lay(weight) is weight
+    assert one._lay(weight.t()).data_ptr() == weight.data_ptr()
+
+
+def test_what_is_never_differentiated_is_given_back(torch: Any, small: None) -> None:
+    """Small results, too: a node that held its own by the name it gave it would never be freed."""
+    one = Aside(torch, "cpu", lambda: PLENTY)
+    model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Sigmoid(), torch.nn.Linear(64, 1))
+    with attached(torch, one):
+        for _ in range(3):
+            torch.sigmoid(model(torch.randn(64, 64))).mean().item()
+    gc.collect()
+    assert one._laid == 0
 
 
 def test_a_host_without_memory_is_not_filled(torch: Any, small: None) -> None:
-    left = [PLENTY, 2**20]
-    one = Aside(torch, "cpu", lambda: left.pop(0))
-    one._lay(torch.randn(4096))
-    with pytest.raises(MemoryError, match="host's memory"):
-        one._lay(torch.randn(4096))
+    left = PLENTY
+    one = Aside(torch, "cpu", lambda: left)
+    kept = [one._lay(torch.randn(4096))]
+    left = 2**20
+    for _ in range(2):  # whoever goes on all the same
+        with pytest.raises(MemoryError, match="host's memory"):
+            one._lay(torch.randn(4096))
+    kept.clear()
+    kept.append(one._lay(torch.randn(4096)))  # what torch has had once it has
 
 
 def test_nobody_says_how_much_is_left(torch: Any, small: None) -> None:

@@ -18,7 +18,7 @@ from hotloop.runtime import child, imports
 from hotloop.runtime.aside import Aside
 from hotloop.runtime.child import Child
 from hotloop.trial.result import ChildResult, Ended
-from hotloop.trial.spec import Soak, StopRule, TrialSpec
+from hotloop.trial.spec import Exam, StopRule, TrialSpec
 
 
 @pytest.fixture
@@ -246,12 +246,17 @@ def test_what_it_is_told_is_read_from_a_file(
 
 @pytest.mark.parametrize("lays", [True, False])
 def test_what_autograd_keeps_is_laid_aside_where_it_is_asked_for(
-    lays: bool, spec: TrialSpec, torch: Any, unharmed: None, monkeypatch: pytest.MonkeyPatch
+    lays: bool,
+    spec: TrialSpec,
+    torch: Any,
+    unharmed: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     attached: list[Any] = []
     monkeypatch.setattr(Aside, "attach", lambda self: attached.append(self))
-    soak = Soak(batches=2, passes=1, load="", save="", aside=lays)
-    one = Child(replace(spec, soak=soak))
+    exam = Exam(str(tmp_path), True, steps=6, forced=(), aside=lays)
+    one = Child(replace(spec, exam=exam))
     one._attach(torch)
     assert one._watch is not None
     one._watch.driver.detach()

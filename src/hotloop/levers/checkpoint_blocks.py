@@ -7,6 +7,7 @@ inner results and every block's input. Random numbers are drawn again as they we
 
 from __future__ import annotations
 
+import math
 import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -68,7 +69,7 @@ class CheckpointBlocks(Lever):
         return Expectation(left)
 
     def problem(self) -> str:
-        return "" if self.every >= 1 else "every block is 1, every second one is 2"
+        return "" if 1 <= self.every < math.inf else "every block is 1, every second one is 2"
 
     def apply(self, torch: Any, seams: Seams) -> None:
         self._torch = torch

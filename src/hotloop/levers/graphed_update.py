@@ -9,6 +9,7 @@ settings stay what they are, and a change of any other makes another graph.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -16,8 +17,10 @@ from typing import Any
 
 from hotloop.levers.replaying import ENOUGH, Replays
 
-PATIENCE = 5
-"""Updates more than a quarter of all whose gradients lay elsewhere, until gradients are copied."""
+PATIENCE, WATCHED = 3, 12
+"""Of so many updates before, those whose gradients lay elsewhere, until gradients are copied."""
+SETS = 4
+"""Of gradients that are copied: a script may freeze some of its weights, and learn them later."""
 
 
 class Update:
@@ -29,10 +32,11 @@ class Update:
         self._rates: list[Any] = []
         """The learning rate of each group, where a graph reads it."""
         self._known: list[float] = []
-        self._strays = 0
-        """Updates whose gradients lay where none had been."""
-        self._buffers: list[Any] = []
-        """Where gradients are copied, if too many of them lie elsewhere."""
+        self._strayed: deque[bool] = deque(maxlen=WATCHED)
+        """Of the last updates: whether gradients lay where none had been."""
+        self._buffers: dict[Hashable, list[Any]] = {}
+        """Where gradients of these forms are copied, if too many of them lie elsewhere."""
+        self._has_room = True
 
     def __call__(self, plain: Callable[..., Any], optimizer: Any, closure: Any = None) -> Any:
         loss = None
@@ -55,13 +59,11 @@ class Update:
             return
         self._follow_rates(optimizer.param_groups)
         before = replays.tally.replayed
-        is_patient = self._strays <= PATIENCE + before // 3 and replays.tally.recorded < ENOUGH
+        is_patient = sum(self._strayed) <= PATIENCE and replays.tally.recorded < ENOUGH
         if is_patient and not self._buffers:
             lie = tuple((each.data_ptr(), each.stride()) for each in gradients)
             replays.run((places, lie), update, lambda: self._record(optimizer, update))
-            self._strays += replays.tally.replayed == before
-        elif replays.is_spent and not self._buffers:
-            replays.as_it_is(update)
+            self._strayed.append(replays.tally.replayed == before)
         else:
             self._run_on_copies(optimizer, update, learned, places)
         if replays.tally.replayed > before:  # of which autograd has heard nothing
@@ -71,20 +73,33 @@ class Update:
         self, optimizer: Any, update: Callable[[], Any], learned: list[Any], places: Hashable
     ) -> None:
         gradients = [p.grad for p in learned]
-        self._buffers = self._buffers or [self._torch.empty_like(each) for each in gradients]
+        forms = _forms(gradients)
+        buffers = self._buffers.get(forms) or self._made(forms, gradients)
+        if buffers is None:
+            self.replays.as_it_is(update)
+            return
 
         def copy() -> None:
             with self._torch.no_grad():
-                self._torch._foreach_copy_(self._buffers, gradients)
+                self._torch._foreach_copy_(buffers, gradients)
 
         def record() -> None:
-            with _gradients(learned, self._buffers):
+            with _gradients(learned, buffers):
                 self._record(optimizer, update)
 
-        if _forms(gradients) == _forms(self._buffers):
-            self.replays.run(places, update, record, copy)
-        else:
-            self.replays.as_it_is(update)
+        self.replays.run((places, forms), update, record, copy)
+
+    def _made(self, forms: Hashable, gradients: list[Any]) -> list[Any] | None:
+        """None where there is no room: an optimisation must not end a training."""
+        if len(self._buffers) == SETS or self.replays.is_spent or not self._has_room:
+            return None
+        try:
+            made = [self._torch.empty_like(each) for each in gradients]
+        except self._torch.OutOfMemoryError:
+            self._has_room = False
+            return None
+        self._buffers[forms] = made
+        return made
 
     def _follow_rates(self, groups: list[dict[str, Any]]) -> None:
         for index, group in enumerate(groups):
@@ -153,7 +168,7 @@ class Clips:
         if waits or not replays.bears(gradients):
             return replays.as_it_is(clip)
         before = replays.tally.replayed
-        places = tuple((each.data_ptr(), each.dtype) for each in gradients), _forms(gradients)
+        places = tuple(each.data_ptr() for each in gradients), _forms(gradients)
         norm = replays.run((max_norm, norm_type, foreach, places), clip, clip)
         if replays.tally.replayed > before:
             torch.autograd.graph.increment_version(gradients)
@@ -161,7 +176,7 @@ class Clips:
 
 
 def _forms(tensors: list[Any]) -> Hashable:
-    return tuple((each.shape, each.stride()) for each in tensors)
+    return tuple((each.shape, each.stride(), each.dtype) for each in tensors)
 
 
 def _places(torch: Any, optimizer: Any) -> Hashable:

@@ -24,6 +24,8 @@ KINDS = ("Adam", "AdamW", "SGD")
 UPDATING = 0.01
 LEAST_IDLE = 0.02
 """The share of a step that a GPU waits for its CPU before this is worth a trial."""
+AT_FIRST = PATIENCE + 3
+"""Updates that are done as they are before those of gradients that move can be replayed."""
 QUEUEING = 0.7
 """Of the update's time, what goes by while kernels are queued. Assumed; only a trial can tell."""
 
@@ -77,9 +79,9 @@ class UpdateGraph(Lever):
         if failed := [one.reason for one in made if one.reason]:
             return self.not_applied(failed[0])
         replayed, others = sum(one.replayed for one in made), sum(one.others for one in made)
-        if not replayed and others <= PATIENCE:
+        if not replayed and others <= AT_FIRST:
             return self.not_applied("there were too few steps to record one")
-        if others > replayed + PATIENCE:  # the first few are always done as they are
+        if others > replayed + AT_FIRST:
             return self.not_applied("its settings or gradients are others at most steps")
         clips = self._clips.replays.tally.replayed if self._clips else 0
         return self.applied(updates=replayed, clips=clips, as_they_are=others)

@@ -140,7 +140,7 @@ class Child:
         smaller_batches(watch.seams, spec.divisor)
         for lever in self._levers:
             lever.apply(torch, watch.seams)
-        if any(asked is not None and asked.aside for asked in (spec.exam, spec.soak)):
+        if spec.exam is not None and spec.exam.aside:
             Aside(torch).attach()
         deadline = self._began + 0.9 * spec.limit_seconds if spec.in_part else math.inf
         optimizers = watch.inventory.numbers["optimizer"]

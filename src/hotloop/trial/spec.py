@@ -74,8 +74,6 @@ class Soak:
     """State of a plain run, saved earlier, to go on from. Empty: none."""
     save: str
     """Where to leave this run's state, for a plain one to go on from. Empty: nowhere."""
-    aside: bool = False
-    """See `Exam`."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from hotloop.plan import Plan
 from hotloop.search.climb import Bench, BudgetSpent, Candidate, Climb, Score, Tried, climb
 from hotloop.search.compare import LEAST_GAIN
 from hotloop.search.interactions import apart, combined, names, without
-from hotloop.trial.trial import Trial
+from hotloop.trial.trial import State, Trial
 from hotloop.workshop.examine import Examiner
 from hotloop.workshop.footing import Footing, NoPlan
 from hotloop.workshop.outlook import (
@@ -37,6 +37,8 @@ class _UntilSomethingHelps:
     bench: Bench
     score: float
     """Of the job as it is."""
+    cut: Sequence[Trial]
+    """Of plans that there was no time for: what is quick does not wait for them again."""
     has_helped: bool = False
 
     @property
@@ -46,9 +48,15 @@ class _UntilSomethingHelps:
     def measure(self, plan: Plan, purpose: str, give_up_above: float | None = None) -> Score:
         if self.has_helped:
             raise BudgetSpent
+        if reason := next((one.reason for one in self.cut if one.is_for(plan, purpose)), ""):
+            return Score(None, reason)
         score = self.bench.measure(plan, purpose, give_up_above)
         self.has_helped = score.value is not None and score.value * (1 + LEAST_GAIN) <= self.score
         return score
+
+
+def _is_cut(trial: Trial) -> bool:
+    return trial.purpose == "screen" and trial.state is State.TIMED_OUT
 
 
 class Choice:
@@ -107,9 +115,11 @@ class Choice:
         in_haste = is_short(candidates, workshop.left, baseline.seconds)
         found = climb(score, candidates, workshop, patience, footing.plan, in_haste)
         workshop.keep_back(Later())
+        cut = [trial for trial in workshop.record.trials if _is_cut(trial)]
+        patience += sum(trial.seconds for trial in cut)  # they tell nothing of their plans
         if found.untried and found.plan.is_empty and workshop.spent <= patience:
             # As long as there is nothing to prove, no time need be kept for it.
-            first = _UntilSomethingHelps(workshop, score)
+            first = _UntilSomethingHelps(workshop, score, cut)
             found = climb(score, candidates, first, patience, footing.plan, in_haste)
         found = self._with_earlier(found)
         footing.note(climb=found)

@@ -11,6 +11,8 @@ from hotloop.trial.trial import Trial
 SECONDS = 3.0
 """Of measured steps: much less than it takes to start a process would not be worth starting it."""
 MOST_SECONDS = 40.0
+MORE = 1.25
+"""Times the seconds that did not do for a trial: with so many it is worth another look."""
 FEWEST, LEAST, MOST = 8, 24, 500
 """Steps: of a slow job, of any other, and of a very quick one."""
 

@@ -9,6 +9,7 @@ beginning, and that is said.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from hotloop.equivalence.beginning import Beginning, beginning
@@ -26,7 +27,7 @@ from hotloop.trial.spec import Soak
 from hotloop.trial.trial import Trial
 from hotloop.workshop.examine import Examiner, steps_for
 from hotloop.workshop.footing import Footing, NoPlan
-from hotloop.workshop.outlook import TO_SOAK, Later
+from hotloop.workshop.outlook import AFTER_THE_CLIMB, Later
 from hotloop.workshop.promising import out_of_bounds
 from hotloop.workshop.soak import soak
 from hotloop.workshop.workshop import Workshop
@@ -112,9 +113,12 @@ class Rescued(Footing):
         if compiled or measurement.software.device == "cpu":
             return None
         examiner = Examiner(self._workshop, measurement, steps, aside=True, tight=True)
-        self._workshop.keep_back(Later(TO_SOAK + 2))  # of which two say how far it comes
+        self._workshop.keep_back(AFTER_THE_CLIMB)
         try:
-            return examiner if examiner.is_able() else None
+            if not examiner.is_able():
+                return None
+            examiner.examine(self.plan)  # while there is something else to turn to
+            return examiner
         except BudgetSpent:  # it is slow: what runs is handed out without
             return None
         finally:
@@ -138,9 +142,8 @@ class Rescued(Footing):
         return self.plan
 
     def soaked(self, plan: Plan) -> Soaked:
-        """The plain job where it has memory for its batches; otherwise our plan stands for it."""
-        found = self._rescue
-        start = Plan() if found.divisor > 1 or found.aside else self.plan
+        """The plain job on batches that it has memory for; otherwise our plan stands for it."""
+        start = Plan() if self._rescue.divisor > 1 else self.plan
         return soak(plan, self._soak, self._workshop.folder, start)
 
     def verdict(self, plan: Plan) -> str:
@@ -164,19 +167,20 @@ class Rescued(Footing):
         return found
 
     def _soak(self, plan: Plan, order: Soak, purpose: str) -> Trial:
-        if not plan.is_empty:
-            return self._workshop.soaked(plan, order, purpose)
-        order = replace(order, aside=self._rescue.aside)
-        return self._workshop.soaked(plan, order, purpose, self._rescue.divisor)
+        divisor = self._rescue.divisor if plan.is_empty else 1
+        return self._workshop.soaked(plan, order, purpose, divisor)
 
     def _with_cost(self, plan: Plan) -> Rescue:
         """What the plan costs, where the job as it is can be timed on smaller batches."""
         found = self._rescue
         if found.divisor == 1:
             return found
-        before, after = (self._workshop.timed(one, COST, found.divisor) for one in (Plan(), plan))
-        cost = after.step.mean / before.step.mean if before and after else None
-        return replace(found, cost=cost)
+        with suppress(BudgetSpent):  # of which nothing depends
+            both = [self._workshop.timed(one, COST, found.divisor) for one in (Plan(), plan)]
+            before, after = both
+            cost = after.step.mean / before.step.mean if before and after else None
+            return replace(found, cost=cost)
+        return found
 
 
 def _compared(found: Rescue, examiner: Examiner) -> Rescue:

@@ -232,7 +232,7 @@ class Workshop:
         """Without a baseline there is no search; and more time may be granted now than was then."""
         if trial.purpose == BASELINE:
             return trial.state is not State.COMPLETE
-        return trial.state is State.TIMED_OUT and trial.seconds < self._limit()
+        return trial.state is State.TIMED_OUT and lengths.MORE * trial.seconds < self._limit()
 
     def _was_cut_short(self, trial: Trial) -> bool:
         """By the budget, not by the limit of a single run: that tells nothing of its plan."""
@@ -260,7 +260,7 @@ class Workshop:
         acting = replace(plan, at_once=plan.at_once or self._at_once)
         # Each step of an examination is compared with another run's; and of what the budget cuts
         # short, the first steps say little.
-        in_part = exam is None and (limit == self._granted.limit or purpose == BASELINE)
+        in_part = exam is None and (limit == self._granted.limit or purpose in (BASELINE, LOOK))
         told = (number, self.job, acting, stop, limit, folder, purpose, exam, soak, look)
         order = Order(*told, divisor=divisor, in_part=in_part)
         trial = self._launcher.launch(order, self._audience.glimpsed)
