@@ -5,6 +5,7 @@ import os
 import sys
 from types import ModuleType
 
+import msgspec
 import pytest
 
 from hotloop.runtime.look.frames import DEEPEST, Frames
@@ -38,7 +39,7 @@ def test_whose_a_file_is(frames: Frames, torch: ModuleType) -> None:
     assert not frames.is_users(str(torch.__file__))
     assert not frames.is_users(OURS + "runtime/child.py")
     assert not frames.is_users("<string>")
-    assert not frames.is_users(str(pytest.__file__))
+    assert not frames.is_users(str(msgspec.__file__))
 
 
 def test_what_lies_beside_the_script_is_the_users_even_where_installed(
