@@ -223,6 +223,22 @@ class TestSamples:
         log.optimizer(1)
         assert (last(log).samples, last(log).batches) == (48, 3)
 
+    def test_those_of_a_loader_that_is_read_now_and_then_are_not_trained_on(self) -> None:
+        """As of an evaluation that forgets to turn gradients off."""
+        log = Log().optimizer(1)
+        for number in range(10):
+            log.data(1, n=8).forward(1, n=8).backward(1).optimizer(1)
+            if number % 5 == 0:
+                log.data(1, n=100, key=1).forward(1, n=100)
+        steps = timeline.steps(log.events)[1:]
+        assert [(step.samples, step.batches) for step in steps] == [(8, 1)] * 10
+
+    def test_come_from_all_loaders_that_every_step_reads(self) -> None:
+        log = Log().optimizer(1)
+        for _ in range(4):
+            log.data(1, n=8).data(1, n=4, key=1).forward(1, n=12).backward(1).optimizer(1)
+        assert (last(log).samples, last(log).batches) == (12, 2)
+
     def test_or_from_what_the_busiest_root_was_given(self) -> None:
         log = Log().optimizer(1)
         log.forward(1, n=32, key=0).forward(1, n=32, key=0).forward(1, n=48, key=1)

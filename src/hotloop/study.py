@@ -47,7 +47,7 @@ class Options:
     """Also settings whose trials take minutes, of what has helped."""
 
 
-NO_TIME = "there was no time left to try it and to prove it"
+NO_TIME = "no time was left for a trial and its proof"
 """Why an optimisation is refused that nothing else speaks against."""
 
 

@@ -114,12 +114,23 @@ def steps(events: Events, losses: Losses | None = None, gpu: GpuTimes | None = N
     if not edges:
         return []
     owners = _owners(events, edges)
+    seldom = _read_seldom(events, edges)
     loss_at = dict(zip(losses.event, losses.value, strict=True)) if losses else {}
     gpu_at = dict(zip(gpu.event, gpu.ms, strict=True)) if gpu else {}
     return [
-        _step(events, owners, first, last, loss_at, gpu_at)
+        _step(events, owners, first, last, loss_at, gpu_at, seldom)
         for first, last in zip([0, *edges[:-1]], edges, strict=True)
     ]
+
+
+def _read_seldom(events: Events, edges: list[int]) -> set[int]:
+    """Loaders whose batches few steps see: those of an evaluation, be it with gradients."""
+    loaded = all_of(events, Kind.DATA_END)
+    if _are_alike(keys := _keys(events, loaded)):
+        return set()
+    met = {(key, bisect_right(edges, index)) for key, index in zip(keys, loaded, strict=True)}
+    steps = Counter(key for key, _ in met)
+    return {key for key, count in steps.items() if 2 * count < max(steps.values())}
 
 
 def training_loader(events: Events) -> int | None:
@@ -221,6 +232,7 @@ def _step(
     last: int,
     loss_at: dict[int, float | None],
     gpu_at: dict[int, float],
+    seldom: set[int],
 ) -> Step:
     phases: dict[Phase, float] = {}
     loaded: list[int] = []
@@ -230,7 +242,8 @@ def _step(
         owner, kind = owners[index], kinds[index]
         phases[owner] = phases.get(owner, 0.0) + (times[index + 1] - times[index]) / 1e9
         if kind == Kind.DATA_END and events.n[index] >= 0 and owner is not Phase.EVALUATION:
-            loaded.append(events.n[index])
+            if events.key[index] not in seldom:
+                loaded.append(events.n[index])
         elif kind == Kind.FORWARD_BEGIN:
             key = events.key[index]
             given[key] = given.get(key, 0) + events.n[index]

@@ -125,11 +125,17 @@ class TestEnd:
         record = won()
         assert record.found is not None
         found = replace(record.found, plan=None, proof=None, verdict=OUT_OF_TIME)
-        ending(replace(record, found=found))
+        quick = [replace(trial, seconds=2.0) for trial in record.trials]
+        ending(replace(record, found=found, trials=tuple(quick)))
         assert run(*python("--budget", "1m30s", "train.py")) == 0
         out = capsys.readouterr().out
         assert "to go on" in out
         assert "--budget 180s" in out and "--resume .hotloop/" in out
+        # A proof takes 22 runs, and what was spent until now is spent.
+        slow = [replace(trial, seconds=30.0) for trial in record.trials]
+        ending(replace(record, found=found, trials=tuple(slow)))
+        assert run(*python("--budget", "1m30s", "train.py")) == 0
+        assert "--budget 750s" in capsys.readouterr().out
 
     def test_a_plan_is_written_and_said(
         self, project: Path, ending: Any, capsys: pytest.CaptureFixture[str]

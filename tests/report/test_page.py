@@ -143,7 +143,7 @@ class TestNotWon:
     def test_no_time_left_is_a_reason(self) -> None:
         climb = Climb(Plan(), (), ("compile",))
         refused = {one.lever: one.reason for one in page(lost(climb=climb)).refused}
-        assert refused["compile"] == "there was no time left to try it and to prove it"
+        assert refused["compile"] == "no time was left for a trial and its proof"
 
 
 class TestProfiled:

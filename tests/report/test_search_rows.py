@@ -99,7 +99,7 @@ class TestWon:
     def test_what_there_was_no_time_for_is_named_once(self) -> None:
         found = rows(won(climb=Climb(BOTH, (), untried=("channels_last", "pin_memory"))))
         assert texts(found, "not tried") == [
-            "channels_last: there was no time left to try it and to prove it",
+            "channels_last: no time was left for a trial and its proof",
             "pin_memory: the report says why",
         ]
 

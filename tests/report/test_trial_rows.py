@@ -10,6 +10,7 @@ from hotloop.report.trial_rows import Telling, TrialRow
 from hotloop.trial.trial import State, Trial
 from tests.report.studies import BF16, BOTH, COMPILE, failed, numbered, timed
 
+COMPILE_ALONE = Plan((COMPILE,))
 DEFAULT = LeverSetting("compile", {"mode": "default"})
 
 
@@ -40,6 +41,22 @@ def test_what_is_not_faster_is_refused_and_not_built_upon() -> None:
     assert rows[2].words == "+ bf16 + compile (reduce-overhead)"
     assert rows[3].words == "bf16 + compile (default)"
     assert rows[3].ending == "refused: no gain over 10.0 ms"
+
+
+def test_after_an_examination_it_begins_anew() -> None:
+    """What was kept until then did not pass."""
+    fused = LeverSetting("fused_optimizer", {})
+    rows = told(
+        timed("baseline", Plan(), 20),
+        timed("screen", Plan((BF16,)), 10),
+        timed("screen", Plan((BF16, fused)), 9),
+        timed("candidate", Plan((BF16, fused)), 50),
+        timed("screen", Plan((fused,)), 21),
+        timed("screen", COMPILE_ALONE, 15),
+    )
+    assert rows[4].words == "+ fused_optimizer"
+    assert rows[4].ending == "refused: no gain over 20.0 ms"
+    assert rows[5].ending == "kept"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hotloop.errors import FailedBeforeFirstStep, ScriptNotFound, TimedOut
 from hotloop.measurement import Measurement
 from hotloop.trial.failures import error_for, traceback_in
@@ -67,6 +69,16 @@ def test_a_module_that_misses_another_is_there() -> None:
     printed = "ModuleNotFoundError: No module named 'pkg_data'\n"
     error = error_for(crashed(), job(target="pkg", is_module=True), printed)
     assert isinstance(error, FailedBeforeFirstStep)
+
+
+def test_who_waits_for_its_children_is_told_that_they_are_not_seen() -> None:
+    stack = '  File "/usr/lib/python3.12/multiprocessing/process.py", line 149 in join\n'
+    late = trial(state=State.TIMED_OUT, reason="It took too long.", hung_at=stack)
+    error = error_for(late, job(), "")
+    assert error is not None and "training in those is not seen" in error.remedy
+    loader = '  File "/usr/lib/python3.12/multiprocessing/connection.py", line 257 in poll\n'
+    error = error_for(replace(late, hung_at=loader), job(), "")
+    assert error is not None and "--timeout" in error.remedy
 
 
 def test_where_it_hung_is_shown_before_what_it_printed() -> None:

@@ -28,7 +28,7 @@ def test_what_was_never_tried_comes_first_and_costs_nothing() -> None:
     proof = builders.trial(purpose="proof", plan=plan_of("bf16"), seconds=5.0)
     assert refusals(found, {}, (screen, proof)) == (
         never,
-        Refused("compile", "there was no time left to try it and to prove it", tried=False),
+        Refused("compile", "no time was left for a trial and its proof", tried=False),
         Refused("bf16", "worse", tried=True, cost=3.0),
     )
 
@@ -54,7 +54,7 @@ def test_what_is_in_the_plan_is_not_refused() -> None:
 def test_one_that_was_kept_and_not_proven_says_so_whatever_its_other_settings_did() -> None:
     steps = (tried("bf16", reason=""), tried("bf16", reason="worse"))
     found = Found(Options(), climb=Climb(plan_of("bf16"), steps))
-    assert refusals(found, {}, ())[0].reason == "it was not proven to help"
+    assert refusals(found, {}, ())[0].reason == "it helped in one trial, but nothing was proven"
     found = replace(found, proof=Proof(plan_of("bf16"), SAME, (), (), 0.0))
     assert refusals(found, {}, ())[0].reason == f"it was not proven to help: {SAME.reason}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 
 from hotloop.cli import common
@@ -72,6 +73,7 @@ def with_more_time(
 ) -> list[tuple[str, str]]:
     """What for, and the command; nothing where the budget did for everything."""
     from hotloop.optimization import OUT_OF_TIME
+    from hotloop.workshop.outlook import outlook
 
     found = record.found
     unproven = found is not None and found.verdict == OUT_OF_TIME
@@ -79,7 +81,11 @@ def with_more_time(
     if arguments.budget is None or not (unproven or untried):
         return []
     # What was spent is part of it: trials that have run are not run again.
-    longer = argparse.Namespace(**{**vars(arguments), "budget": 2 * arguments.budget})
+    enough = 2 * arguments.budget
+    if found is not None and unproven:
+        proof = outlook(found.candidates, record.trials[0].seconds).to_prove
+        enough = max(enough, math.ceil((arguments.budget + proof) / 30) * 30)
+    longer = argparse.Namespace(**{**vars(arguments), "budget": enough})
     why = "to go on" if unproven else "to try what there was no time for"
     return [(why, command(longer, job, folder))]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 
@@ -24,6 +25,8 @@ _FAILED = {
     State.NOT_APPLIED: "took no effect",
     State.NOTHING_MEASURED: "nothing measured",
 }
+_REPEATED = re.compile(r"^The optimisation (\w+) did not take effect: ")
+"""What the outcome says already."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ class Telling:
         self._best_plan = Plan()
         self._whole = Plan()
         self._rounds: Counter[frozenset[str]] = Counter()
+        self._measured: list[tuple[Plan, float]] = []
+        self._is_examined = False
 
     def words(self, purpose: str, plan: Plan) -> str:
         """Of the trial that comes next."""
@@ -78,6 +83,8 @@ class Telling:
     def tell(self, trial: Trial) -> TrialRow:
         if trial.purpose == "rescue":  # from here on the fastest is looked for that runs
             self._objective = "speed"
+        if trial.purpose == "screen" and self._is_examined:
+            self._begin_anew(trial.plan)
         words = self.words(trial.purpose, trial.plan)
         value = value_of(trial, self._objective) if trial.purpose in TIMED else None
         ratio = self._baseline / value if self._baseline and value else None
@@ -107,17 +114,28 @@ class Telling:
 
     def _outcome(self, trial: Trial, value: float | None) -> tuple[str, str]:
         if trial.state is not State.COMPLETE:
-            return _FAILED[trial.state], " ".join(trial.reason.split())
+            return _FAILED[trial.state], _REPEATED.sub(r"\1: ", " ".join(trial.reason.split()))
         if trial.purpose != "screen" or value is None or self._best is None:
             return "", ""
         if self._best / value >= 1 + LEAST_GAIN:
             return "kept", ""
         return "refused", f"no gain over {value_words(self._best, self._objective)}"
 
+    def _begin_anew(self, plan: Plan) -> None:
+        """What was examined did not pass: the search goes on from a smaller plan."""
+        self._is_examined = False
+        within = [one for one in self._measured if key(one[0]) < key(plan)]
+        if within:
+            self._best_plan, self._best = max(within, key=lambda one: len(one[0].levers))
+
     def _remember(self, trial: Trial, value: float | None, outcome: str) -> None:
         if trial.purpose == "proof":
             self._rounds[key(trial.plan)] += 1
             self._whole = max(self._whole, trial.plan, key=lambda plan: len(plan.levers))
+        if trial.purpose.startswith("candidate"):
+            self._is_examined = True
+        if trial.purpose in ("baseline", "rescue", "screen") and value is not None:
+            self._measured.append((trial.plan, value))
         if trial.purpose == "baseline":
             self._baseline = self._best = value
         if trial.purpose == "rescue" and value is not None:

@@ -27,6 +27,8 @@ from hotloop.trial.outcome import steps_made
 from hotloop.trial.trial import State, Trial
 
 _TRACEBACK = re.compile(r"^(  \+ Exception Group )?Traceback \(most recent call last\):\n", re.M)
+WAITING_FOR_CHILDREN = re.compile(r"multiprocessing/(process|spawn)\.py[^\n]* in join\b")
+"""In the stack of a script."""
 _CHAINED = (
     "\n\nThe above exception was the direct cause of the following exception:\n\n",
     "\n\nDuring handling of the above exception, another exception occurred:\n\n",
@@ -44,9 +46,7 @@ def error_for(trial: Trial, job: ScriptJob, printed: str) -> HotloopError | None
             return NotApplied(trial.reason, "Take it out of the plan.")
         case State.TIMED_OUT:
             return TimedOut(
-                trial.reason,
-                "Give it longer with --timeout, or look where it was waiting.",
-                detail=trial.hung_at.strip() or _tail(printed),
+                trial.reason, _how_to_wait(trial), detail=trial.hung_at.strip() or _tail(printed)
             )
         case State.OUT_OF_MEMORY:
             return _out_of_memory(trial, job, printed)
@@ -58,6 +58,12 @@ def _how_to_measure(trial: Trial) -> str:
     if trial.measurement is not None and steps_made(trial.measurement):
         return "Let it make more of them: by its arguments, or with more data."
     return "Does it train, and in its first process? Training in its children is not seen."
+
+
+def _how_to_wait(trial: Trial) -> str:
+    if WAITING_FOR_CHILDREN.search(trial.hung_at):
+        return "It waits for processes that it has started: training in those is not seen."
+    return "Give it longer with --timeout, or look where it was waiting."
 
 
 def _out_of_memory(trial: Trial, job: ScriptJob, printed: str) -> HotloopError:

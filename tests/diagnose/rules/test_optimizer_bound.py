@@ -37,6 +37,14 @@ def test_a_thousand_tensors_one_after_the_other() -> None:
     assert finding.levers == ()  # the script has chosen its implementation
 
 
+def test_a_line_that_is_seen_where_phases_meet_is_not_named() -> None:
+    one = job()
+    assert one.inspection is not None
+    seen = samples((15, 10, [STEP]), (11, 1, [users(9, source="y = model(x)")]))
+    finding = optimizer_bound(replace(one, inspection=replace(one.inspection, samples=seen)))
+    assert finding is not None and finding.places == (STEP,)
+
+
 def test_the_lever_changes_what_nobody_has_chosen() -> None:
     finding = optimizer_bound(job(foreach=None))
     assert finding is not None and finding.levers == ("fused_optimizer",)

@@ -33,6 +33,17 @@ def varied() -> Log:
     return log
 
 
+def two_at_first() -> Log:
+    """As where a library loads a batch ahead: the first step of a pass has loaded two."""
+    log = Log()
+    for number in range(60):
+        log.data(0, 16)
+        if number % 20 == 0:
+            log.data(0, 16)
+        log.forward(4, 16).backward(4).optimizer(2)
+    return log
+
+
 def job(log: Log, **changes: Any) -> Case:
     settings = {"workers": 0, "samples": 132, "batch_size": 128} | changes
     seen = samples((2, 4, [CALL]), (6, 4, [CALL]))
@@ -61,8 +72,9 @@ def test_another_shape_may_take_longer_by_far() -> None:
         job(epochs(1, 8), samples=None),
         case(epochs(1, 8)),
         job(varied()),
+        job(two_at_first(), samples=600, batch_size=16),
     ],
-    ids=["dropped", "it divides", "long passes", "unknown", "other data", "varied"],
+    ids=["dropped", "it divides", "long passes", "unknown", "other data", "varied", "ahead"],
 )
 def test_it_says_nothing(other: Case) -> None:
     assert short_last_batch(other) is None

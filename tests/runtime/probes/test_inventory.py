@@ -220,6 +220,22 @@ class TestLoaders:
         list(data.DataLoader(dataset, batch_sampler=sampler))
         seen = found(watch).loaders[0]
         assert (seen.batch_size, seen.batches) == (3, 4)
+        assert seen.drop_last and seen.shuffled
+
+    def test_whose_batches_are_shared_out(self, torch: Any, jobs: Any, watch: Watch) -> None:
+        data = torch.utils.data
+        dataset = data.TensorDataset(torch.ones(12, 4))
+
+        class Shard:
+            def __init__(self) -> None:
+                self.batch_sampler = data.BatchSampler(data.RandomSampler(dataset), 3, True)
+
+            def __iter__(self) -> Iterator[Any]:
+                return iter(self.batch_sampler)
+
+        list(data.DataLoader(dataset, batch_sampler=Shard()))
+        seen = found(watch).loaders[0]
+        assert seen.drop_last and seen.shuffled
 
     def test_without_automatic_batches(self, torch: Any, jobs: Any, watch: Watch) -> None:
         list(torch.utils.data.DataLoader([torch.ones(5, 4)] * 3, batch_size=None))

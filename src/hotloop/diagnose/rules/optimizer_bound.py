@@ -16,6 +16,8 @@ FOREACH = ("Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop", *
 """Of torch's: those that can update many tensors at once."""
 NOT_BY_TENSOR = ("LBFGS", "SparseAdam")
 """They keep all weights as one vector, or touch few rows: there is nothing to put together."""
+MUCH = 0.2
+"""Of the most that a line takes. Where phases meet, samples of one fall into the other."""
 USUAL = 0.5
 """Of its time, what a fused optimizer saves: assumed where nothing is known that could tell."""
 
@@ -44,7 +46,7 @@ def optimizer_bound(case: Case) -> Finding | None:
         effort=Effort.SETTING if optimizer.name in FOREACH and not at_once else Effort.LINES,
         evidence=(*_evidence(case, optimizer, share), *([] if at_once else [_less(known)])),
         is_limit=not at_once,
-        places=distinct(line for line, _ in lines),
+        places=distinct(line for line, spent in lines if spent >= MUCH * lines[0][1]),
         # The lever leaves an implementation alone that the script has chosen.
         levers=("fused_optimizer",)
         if optimizer.name in KERNELS and optimizer.foreach is None

@@ -6,6 +6,7 @@ Or more: another shape may have to be compiled, recorded or tuned for.
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
 from hotloop.diagnose.call_sites import distinct, in_the_loop
@@ -25,7 +26,9 @@ def short_last_batch(case: Case) -> Finding | None:
     if loader is None or not loader.samples or not loader.batch_size or loader.drop_last:
         return None
     steps = steady_steps(case)
-    usual = max((step.samples for step in steps), default=0)
+    sizes = Counter(step.samples for step in steps)
+    often = max(sizes.values(), default=0) / 2
+    usual = max((size for size, count in sizes.items() if count >= often), default=0)
     short = [step for step in steps if 0 < step.samples < usual]
     full = [step for step in steps if step.samples == usual]
     if not loader.samples % loader.batch_size or len(short) < FEWEST or not full:

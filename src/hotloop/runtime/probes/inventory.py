@@ -178,7 +178,8 @@ def _optimizer(optimizer: Any) -> OptimizerSeen:
 
 
 def _loader(loader: Any) -> LoaderSeen:
-    sampler = type(getattr(loader, "sampler", None)).__name__
+    drawn = _drawn_by(loader)
+    sampler = type(getattr(drawn, "sampler", None)).__name__
     return LoaderSeen(
         name=type(loader).__name__,
         dataset=type(loader.dataset).__name__,
@@ -189,10 +190,23 @@ def _loader(loader: Any) -> LoaderSeen:
         prefetch=loader.prefetch_factor,
         persistent=bool(loader.persistent_workers),
         pinned=bool(loader.pin_memory),
-        drop_last=bool(loader.drop_last),
+        drop_last=bool(getattr(drawn, "drop_last", False)),
         shuffled="Random" in sampler,
         names_files=names_files(loader.dataset),
     )
+
+
+def _drawn_by(loader: Any) -> Any:
+    """Who knows how samples are drawn: of a loader that is given its batches, whoever makes them.
+
+    Libraries wrap that once more, to share batches among processes.
+    """
+    if loader.batch_size is not None or loader.batch_sampler is None:
+        return loader
+    drawn = loader.batch_sampler
+    while not hasattr(drawn, "sampler") and hasattr(drawn, "batch_sampler"):
+        drawn = drawn.batch_sampler
+    return drawn
 
 
 def _batch_size(loader: Any) -> int | None:
