@@ -85,7 +85,9 @@ def test_a_soak_goes_on_from_the_state_it_left(tmp_path: Path) -> None:
 
 def test_with_more_time_what_ran_out_of_it_is_run_again(tmp_path: Path) -> None:
     short = search(PaperJob(LAW, answer=stuck), tmp_path, replace(TWO, budget=12 * SECONDS))
-    assert [one.state for one in short.trials if one.purpose == "screen"] == [State.TIMED_OUT]
+    screened = [one for one in short.trials if one.purpose == "screen"]
+    assert [one.state for one in screened] == [State.TIMED_OUT] * 2
+    assert screened[0].plan != screened[1].plan
     paper = PaperJob(LAW)
     record = search(paper, tmp_path, earlier=short)
     assert State.TIMED_OUT not in {trial.state for trial in record.trials}

@@ -224,7 +224,7 @@ def _compared(
     lines = [
         f"{len(evidence.structure.steps)} steps: their number, {passes}and every "
         f"setting of every parameter group",
-        f"{batches} batches by checksum ({', '.join(streams)})",
+        *([f"{batches} batches by checksum ({'; '.join(streams)})"] if streams else []),
         f"gradients and updates of {tensors} in {len(evidence.forced)} steps that began from the "
         "same weights, against noise of one rounding",
     ]
@@ -238,7 +238,7 @@ def _not_compared(candidate: Trial, witnesses: Witnesses, streams: list[str]) ->
     others = sorted({given.stream for given in all_given} - set(streams))
     lines = ["the random numbers themselves: seeds were fixed and dropout was off on both sides"]
     if others:
-        lines.append(f"{', '.join(others)}: what it is given depends on the weights")
+        lines.append(f"{'; '.join(others)}: what it is given depends on the weights")
     if _augments(witnesses.reference):
         lines.append("the job's augmentation, which was off on both sides")
     skipped = structure.skipped(_evidence(candidate).structure)

@@ -110,6 +110,31 @@ def test_a_model_that_is_gone_was_still_seen(torch: Any, jobs: Any, watch: Watch
     assert [(model.name, model.calls) for model in found(watch).models] == [("Net", 7)]
 
 
+@pytest.mark.parametrize(("whole", "named"), [(6, ["Critic"]), (3, ["Critic", "Linear"])])
+def test_what_is_called_as_a_part_of_another_is_no_model_of_its_own(
+    whole: int, named: list[str], torch: Any, watch: Watch
+) -> None:
+    """Unless it is what the script calls most."""
+
+    class Critic(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = torch.nn.Linear(4, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.first(x)
+
+        def of_one(self, x: Any) -> Any:
+            return self.first(x)
+
+    critic = Critic()
+    for _ in range(whole):
+        critic(torch.ones(3, 4)).sum().backward()
+    for _ in range(6):
+        critic.of_one(torch.ones(3, 4)).sum().backward()
+    assert [one.name for one in found(watch).models] == named
+
+
 def test_a_lazy_model_is_let_alone(torch: Any, jobs: Any, watch: Watch) -> None:
     """Its optimizer may be built, and cleared, before it has any shape."""
     model = torch.nn.Sequential(torch.nn.LazyLinear(4), torch.nn.LazyLinear(1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -54,7 +55,7 @@ class InventoryProbe:
         calls = _counts(events, Kind.FORWARD_BEGIN) + _counts(events, Kind.NO_GRAD_BEGIN)
         steps = _counts(events, Kind.OPTIMIZER_END)
         return Inventory(
-            models=[self._model(number, calls[number]) for number in sorted(self._models)],
+            models=[self._model(number, calls[number]) for number in self._whole_models(calls)],
             optimizers=[
                 self._optimizer(number, steps[number])
                 for number in sorted(self._optimizers)
@@ -66,6 +67,18 @@ class InventoryProbe:
             threads=self._torch.get_num_threads(),
             loop=_loop(self._loop) if hasattr(self._loop, "optimizer") else None,
         )
+
+    def _whole_models(self, calls: Counter[int]) -> list[int]:
+        """Without those that are called now and then as a part of another."""
+        alive = {number: known() for number, (known, _) in sorted(self._models.items())}
+        called = {id(model): calls[number] for number, model in alive.items()}
+        parts = {
+            id(part)
+            for number, model in alive.items()
+            for part in (model.modules() if model is not None else ())
+            if part is not model and called.get(id(part), math.inf) <= calls[number]
+        }
+        return [number for number, model in alive.items() if id(model) not in parts]
 
     def _meet_loader(self, number: int, loader: Any) -> None:
         self._loaders[number] = _loader(loader)
