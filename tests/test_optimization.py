@@ -22,6 +22,7 @@ from hotloop.study import NO_TIME, Options, Study
 from hotloop.trial.order import Order
 from hotloop.trial.result import Failure
 from hotloop.trial.trial import State, Trial
+from hotloop.workshop.choosing import BLIND
 from hotloop.workshop.outlook import TO_PROVE, TO_SOAK
 from hotloop.workshop.refusals import NOT_EXAMINED
 from tests import builders
@@ -114,6 +115,23 @@ class TestPlan:
         (refused,) = [one for one in found(record).refused if one.lever == "bf16"]
         assert refused.tried
         assert refused.cost % SECONDS == 0 < refused.cost
+
+
+def test_where_no_two_runs_can_be_compared_nothing_more_is_tried(tmp_path: Path) -> None:
+    """As where an agent's actions decide what it sees next."""
+
+    def acts(order: Order, trial: Trial) -> Trial:
+        if trial.evidence is None or order.exam is None or order.exam.noise_bits is None:
+            return trial
+        given = [replace(one, checksum="other") for one in trial.evidence.structure.given]
+        structure = replace(trial.evidence.structure, given=given)
+        return replace(trial, evidence=replace(trial.evidence, structure=structure))
+
+    paper = PaperJob(gains(fused_optimizer=1.5, compile=1.2), answer=acts)
+    record = search(paper, tmp_path, Options(only=("fused_optimizer", "compile")))
+    assert found(record).verdict == BLIND and found(record).plan is None
+    assert "proof" not in paper.purposes
+    assert paper.purposes.index("candidate") == len(paper.purposes) - 1
 
 
 class TestNothingToWin:

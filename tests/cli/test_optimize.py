@@ -25,6 +25,7 @@ from hotloop.plan import Plan
 from hotloop.search.climb import Climb
 from hotloop.study import Options, Study
 from hotloop.trial.order import Glimpse
+from hotloop.workshop.choosing import BLIND
 from hotloop.workshop.watching import Audience, Outlook
 from tests.report.studies import BOTH, lost, won
 
@@ -118,6 +119,17 @@ class TestEnd:
         assert "--budget 600s" in out and "--resume .hotloop/" in out
         assert run(*python("train.py")) == 0
         assert "no time for" not in capsys.readouterr().out
+
+    def test_where_nothing_can_be_compared_more_time_is_of_no_use(
+        self, project: Path, ending: Any, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        record = lost()
+        assert record.found is not None
+        climbed = Climb(Plan(), (), untried=("compile",))
+        ending(replace(record, found=replace(record.found, climb=climbed, verdict=BLIND)))
+        assert run(*python("--budget", "5m", "train.py")) == 0
+        out = capsys.readouterr().out
+        assert "no two of its runs" in " ".join(out.split()) and "--resume" not in out
 
     def test_a_search_that_proved_nothing_in_time_can_go_on(
         self, project: Path, ending: Any, capsys: pytest.CaptureFixture[str]

@@ -73,12 +73,14 @@ def with_more_time(
 ) -> list[tuple[str, str]]:
     """What for, and the command; nothing where the budget did for everything."""
     from hotloop.optimization import OUT_OF_TIME
+    from hotloop.workshop.choosing import BLIND
     from hotloop.workshop.outlook import outlook
 
     found = record.found
     unproven = found is not None and found.verdict == OUT_OF_TIME
     untried = found is not None and found.climb is not None and found.climb.untried
-    if arguments.budget is None or not (unproven or untried):
+    hopeless = found is not None and found.verdict == BLIND
+    if arguments.budget is None or hopeless or not (unproven or untried):
         return []
     # What was spent is part of it: trials that have run are not run again.
     enough = 2 * arguments.budget

@@ -28,6 +28,10 @@ from hotloop.workshop.workshop import Workshop
 
 PATIENCE = 10.0
 """Times the first trial: after so long without any gain a job has nothing to win."""
+BLIND = (
+    "No plan is handed out: what this job's models are given depends on their own weights, so that "
+    "no two of its runs can be compared."
+)
 
 
 @dataclass
@@ -146,6 +150,9 @@ class Choice:
             try:
                 equivalence = examiner.examine(plan)
                 footing.note(equivalence=equivalence)
+                if not equivalence.same and examiner.is_blind():
+                    self.excluded |= dict.fromkeys(names(plan), equivalence.reasons[0])
+                    raise NoPlan(BLIND)
                 if not equivalence.same:
                     self._exclude(plan, equivalence, footing, examiner)
                 return plan if equivalence.same else None

@@ -15,6 +15,7 @@ from hotloop.equivalence.judge import (
     nothing_to_compare,
     together,
 )
+from hotloop.equivalence.structure import exact_streams
 from hotloop.levers.base import Effect
 from hotloop.levers.registry import LEVERS
 from hotloop.measurement import Measurement
@@ -135,6 +136,14 @@ class Examiner:
             return False
         self.baseline = self.reference.measurement or self.baseline
         return self._yardstick(self.own_bits).state is State.COMPLETE
+
+    def is_blind(self) -> bool:
+        """Whether no two runs can be compared: what models are given depends on their weights."""
+        yardstick = self._yardsticks.get(self.own_bits)
+        then, noisy = self.reference.evidence, yardstick.evidence if yardstick else None
+        if then is None or noisy is None or not then.structure.given:
+            return False
+        return not exact_streams(then.structure, noisy.structure)
 
     def beginning(self) -> Trial:
         """The job as it is, as far as it comes before it runs out of memory."""
