@@ -29,6 +29,7 @@ from hotloop.trial.spec import Exam, Look, Soak, StopRule
 from hotloop.trial.trial import State, Trial
 from hotloop.workshop import lengths
 from hotloop.workshop.ahead import Ahead
+from hotloop.workshop.folders import free_folder
 from hotloop.workshop.outlook import Later
 from hotloop.workshop.room import Asked
 from hotloop.workshop.scores import score_of
@@ -255,7 +256,7 @@ class Workshop:
         if exam is not None and exam.is_reference:
             self._forget_reference(exam)
         number = len(self.record.trials) + 1
-        folder = self._free_folder(number)
+        folder = free_folder(self.folder, number)
         self._audience.began(number, purpose, plan)
         acting = replace(plan, at_once=plan.at_once or self._at_once)
         # Each step of an examination is compared with another run's; and of what the budget cuts
@@ -277,7 +278,7 @@ class Workshop:
         plan, exam = asked.plan, asked.exam
         is_known = plan.is_empty or repr(plan.levers) in self._screened
         caches = "cache" if is_known else "cache-side-by-side"
-        folder, stop = self._free_folder(number), lengths.until_it_ends(exam)
+        folder, stop = free_folder(self.folder, number), lengths.until_it_ends(exam)
         told = (number, self.job, plan, stop, self._limit(), folder, asked.purpose, exam)
         return Order(*told, caches=caches, beside_others=True, in_part=False)
 
@@ -289,12 +290,3 @@ class Workshop:
         shutil.rmtree(exam.folder, ignore_errors=True)
         self._earlier = [trial for trial in self._earlier if trial.evidence is None]
         self._ahead.forget()
-
-    def _free_folder(self, number: int) -> Path:
-        """A trial that was killed has left a folder, but no result that counts."""
-        folder = self.folder / f"trial-{number}"
-        attempt = 1
-        while folder.exists():
-            attempt += 1
-            folder = self.folder / f"trial-{number}-{attempt}"
-        return folder
