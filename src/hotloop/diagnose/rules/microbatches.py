@@ -8,7 +8,7 @@ from hotloop.diagnose.gpu_time import GpuTime, gpu_time
 from hotloop.diagnose.overhead import REACHED, sample_work
 from hotloop.diagnose.passes import Passes, passes
 from hotloop.diagnose.sightings import seconds_by_line, sightings
-from hotloop.diagnose.wording import percent, seconds
+from hotloop.diagnose.wording import percent, seconds, times
 from hotloop.stats import percentile
 from hotloop.timeline import Phase
 
@@ -24,7 +24,7 @@ def microbatches(case: Case) -> Finding | None:
     if saved < LEAST_SHARE:
         return None
     lines = seconds_by_line(sightings(case), lambda one: one.phase == Phase.BACKWARD)
-    each = f"{found.samples:.3g} samples" if found.samples else "a part of a batch"
+    each = times(found.samples, "sample") if found.samples else "a part of a batch"
     return Finding(
         rule="microbatches",
         title=f"A step takes {found.a_step:.0f} passes of {each} each, one after the other",
