@@ -183,3 +183,12 @@ def found(record: Study) -> Found:
 
 def reasons(record: Study) -> dict[str, str]:
     return {one.lever: one.reason for one in found(record).refused}
+
+
+def acting(order: Order, trial: Trial) -> Trial:
+    """Under noise its models are given other things: as where an agent's actions decide which."""
+    if trial.evidence is None or order.exam is None or order.exam.noise_bits is None:
+        return trial
+    given = [replace(one, checksum="other") for one in trial.evidence.structure.given]
+    structure = replace(trial.evidence.structure, given=given)
+    return replace(trial, evidence=replace(trial.evidence, structure=structure))

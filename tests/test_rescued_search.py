@@ -17,7 +17,7 @@ from hotloop.study import Options
 from hotloop.trial.order import Order
 from hotloop.trial.result import Failure
 from hotloop.trial.trial import State, Trial
-from tests.searching import Listener, PaperJob, found, levers, search
+from tests.searching import Listener, PaperJob, acting, found, levers, search
 from tests.simulated import gains
 
 MEMORY = Options(
@@ -226,6 +226,17 @@ class TestInHostMemory:
         won = self.run(tmp_path, gains(bf16=1.5))
         assert levers(won.plan) == {"bf16", "checkpoint_blocks"}
         assert won.equivalence.against == "the job as it is, kept in host memory"
+
+    def test_where_no_two_runs_can_be_compared_what_runs_is_handed_out(
+        self, tmp_path: Path
+    ) -> None:
+        saves = {"checkpoint_blocks:1.5": 3.0}
+        answer = Tight(12, saves, smaller=False, kept=8, also=acting)
+        options = replace(MEMORY, only=(*MEMORY.only, "fused_optimizer"))
+        paper = PaperJob(gains(fused_optimizer=1.5), answer=answer)
+        won = found(search(paper, tmp_path, options))
+        assert won.plan is not None and levers(won.plan) == {"checkpoint_blocks"}
+        assert won.rescue is not None and not won.rescue.aside and "not shown" in won.verdict
 
     @pytest.mark.parametrize("purpose", ["reference", "reseeded 2"])
     def test_where_that_takes_too_long_what_runs_is_handed_out(

@@ -152,7 +152,7 @@ class Choice:
                 footing.note(equivalence=equivalence)
                 if not equivalence.same and examiner.is_blind():
                     self.excluded |= dict.fromkeys(names(plan), equivalence.reasons[0])
-                    raise NoPlan(BLIND)
+                    return footing.instead(BLIND)
                 if not equivalence.same:
                     self._exclude(plan, equivalence, footing, examiner)
                 return plan if equivalence.same else None

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from hotloop.equivalence.beginning import Beginning, beginning
-from hotloop.equivalence.judge import Equivalence
+from hotloop.equivalence.judge import Equivalence, is_difference
 from hotloop.figures import Figures, training_loader
 from hotloop.levers.chunked_loss import ON_CPU, ON_GPU
 from hotloop.levers.registry import LEVERS
@@ -117,8 +117,8 @@ class Rescued(Footing):
         try:
             if not examiner.is_able():
                 return None
-            examiner.examine(self.plan)  # while there is something else to turn to
-            return examiner
+            found = examiner.examine(self.plan)  # while there is something else to turn to
+            return examiner if found.same or any(map(is_difference, found.reasons)) else None
         except BudgetSpent:  # it is slow: what runs is handed out without
             return None
         finally:
