@@ -244,6 +244,14 @@ def test_what_it_is_told_is_read_from_a_file(
     assert imports.when_imported is not waiting
 
 
+def attach(torch: Any, spec: TrialSpec) -> None:
+    """And nothing is left of it."""
+    one = Child(spec)
+    one._attach(torch)
+    assert one._watch is not None
+    one._watch.driver.detach()
+
+
 @pytest.mark.parametrize("lays", [True, False])
 def test_what_autograd_keeps_is_laid_aside_where_it_is_asked_for(
     lays: bool,
@@ -256,10 +264,7 @@ def test_what_autograd_keeps_is_laid_aside_where_it_is_asked_for(
     attached: list[Any] = []
     monkeypatch.setattr(Aside, "attach", lambda self: attached.append(self))
     exam = Exam(str(tmp_path), True, steps=6, forced=(), aside=lays)
-    one = Child(replace(spec, exam=exam))
-    one._attach(torch)
-    assert one._watch is not None
-    one._watch.driver.detach()
+    attach(torch, replace(spec, exam=exam))
     assert bool(attached) is lays
 
 
@@ -269,7 +274,6 @@ def test_what_is_wanted_whole_does_not_end_with_the_steps_it_has(
     spec: TrialSpec,
     torch: Any,
     unharmed: None,
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     deadlines: list[float] = []
@@ -282,8 +286,5 @@ def test_what_is_wanted_whole_does_not_end_with_the_steps_it_has(
             pass
 
     monkeypatch.setattr(child, "ProgressProbe", Probe)
-    one = Child(replace(spec, in_part=in_part))
-    one._attach(torch)
-    assert one._watch is not None
-    one._watch.driver.detach()
+    attach(torch, replace(spec, in_part=in_part))
     assert (deadlines == [math.inf]) is not in_part
