@@ -70,7 +70,7 @@ def _more(finding: Finding) -> str:
     """Where one of its optimisations would win much more than its own remedy."""
     lever = max(finding.gains, key=finding.won_by, default="")
     gain = times_as_fast(finding.won_by(lever))
-    return f", with {lever} up to {gain:.1f}×" if gain > MUCH_MORE * finding.gain else ""
+    return f", with {lever} about {gain:.1f}×" if gain > MUCH_MORE * finding.gain else ""
 
 
 def _verdict(case: Case, findings: tuple[Finding, ...]) -> str:
