@@ -79,6 +79,12 @@ EXAMPLES = (
     ),
     *_two("compile_loss", f"{LANGUAGE} --layers 1 --words 20000", f"{LANGUAGE} --words 64"),
     *_two(
+        "unused_outputs",
+        f"{LANGUAGE} --layers 1 --words 20000 --own-loss",
+        f"{LANGUAGE} --words 64 --own-loss",
+        only="compile",
+    ),
+    *_two(
         "batch_size",
         f"{TINY} batch_size=16 microbatch=0",
         f"{TINY} batch_size=65436 microbatch=0",

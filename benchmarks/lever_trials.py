@@ -61,6 +61,7 @@ TRIALS = {
     "checkpoint_blocks": Asked(f"{GPT2} --layers 12"),
     "step_graph": Asked(TINY),
     "update_graph": Asked(f"{JOBS}/language.py --layers 24 --width 64 --heads 2 --batch 1"),
+    "unused_outputs": Asked(f"{GPT2} --layers 2 --batch 16 --own-loss", ("bf16", "compile")),
     "gpu_augment": Asked(f"{JOBS}/augmented.py:Augmented"),
 }
 

@@ -30,7 +30,8 @@ from hotloop.job import ScriptJob
 from hotloop.levers.base import Seen
 from hotloop.levers.registry import LEVERS
 from hotloop.plan import LeverSetting, Plan
-from hotloop.search.climb import Candidate, Score, climb
+from hotloop.search.candidate import Candidate
+from hotloop.search.climb import Score, climb
 from hotloop.search.interactions import names
 from hotloop.trial.launch import ProcessLauncher
 from hotloop.trial.order import Glimpse, Order

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from hotloop.plan import LeverSetting, Plan
-from hotloop.search.climb import BudgetSpent, Candidate, Score
+from hotloop.search.candidate import Candidate
+from hotloop.search.climb import BudgetSpent, Score
 
 Law = Callable[[frozenset[str]], float | None]
 """What a plan with these optimisations takes; None: it fails."""

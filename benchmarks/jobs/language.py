@@ -18,6 +18,7 @@ parser.add_argument("--layers", type=int, default=2)
 parser.add_argument("--words", type=int, default=512)
 parser.add_argument("--fused", action="store_true", help="attention by torch's own function")
 parser.add_argument("--lengths", action="store_true", help="every batch is of another length")
+parser.add_argument("--own-loss", action="store_true", help="computed, and returned, by the model")
 args = parser.parse_args()
 
 torch.manual_seed(0)
@@ -67,11 +68,16 @@ class Language(nn.Module):
         self.blocks = nn.ModuleList(Block() for _ in range(args.layers))
         self.head = nn.Linear(args.width, args.words, bias=False)
 
-    def forward(self, words):
+    def forward(self, words, wanted=None):
         x = self.word(words) + self.place(torch.arange(words.shape[1], device=words.device))
         for block in self.blocks:
             x = block(x)
-        return self.head(x)
+        logits = self.head(x)
+        return logits if wanted is None else (logits, loss_of(logits, wanted))
+
+
+def loss_of(logits, wanted):
+    return F.cross_entropy(logits.flatten(0, 1), wanted.flatten())
 
 
 model = Language().to(device)
@@ -79,8 +85,11 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
 for step in range(1, args.steps + 1):
     length = args.context - (step % 16 * args.context // 32 if args.lengths else 0)
     words = torch.randint(args.words, (args.batch, length + 1), device=device)
-    logits = model(words[:, :-1][:, : args.context])
-    loss = F.cross_entropy(logits.flatten(0, 1), words[:, 1:].flatten())
+    given, wanted = words[:, :-1][:, : args.context], words[:, 1:]
+    if args.own_loss:
+        _, loss = model(given, wanted)
+    else:
+        loss = loss_of(model(given), wanted)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

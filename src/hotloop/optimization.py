@@ -16,7 +16,8 @@ from hotloop.job import ScriptJob
 from hotloop.measurement import Measurement
 from hotloop.plan import Plan
 from hotloop.roof import Roof
-from hotloop.search.climb import BudgetSpent, Candidate
+from hotloop.search.candidate import Candidate
+from hotloop.search.climb import BudgetSpent
 from hotloop.search.interactions import names
 from hotloop.search.proof import prove
 from hotloop.study import Found, Options, Study

@@ -54,6 +54,12 @@ class Seams:
     """
     model: Seam = field(default_factory=Seam)
     """A root module is called: (module, …) -> output."""
+    compiling: Seam = field(default_factory=Seam)
+    """A model is about to be compiled by the compile lever: (module).
+
+    By name, and may be changed: later, for another call to come first; and around, which is given
+    the module's plain call and what compiles a function, and returns what to call instead.
+    """
     captured: Seam = field(default_factory=Seam)
     """A graph was captured, to be compiled by the compile lever: (captured) -> compiled."""
     loss: Seam = field(default_factory=Seam)

@@ -17,7 +17,8 @@ from hotloop.machine import Machine
 from hotloop.plan import Plan
 from hotloop.roof import Roof
 from hotloop.search.batch_sizes import Curve
-from hotloop.search.climb import Candidate, Climb
+from hotloop.search.candidate import Candidate
+from hotloop.search.climb import Climb
 from hotloop.search.proof import Proof
 from hotloop.search.rescue import Rescue
 from hotloop.trial.trial import Trial

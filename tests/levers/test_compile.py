@@ -260,7 +260,8 @@ def test_settings_and_what_it_could_win(known: Any) -> None:
     assert Compile.settings(known()) == [{"mode": "default"}]
     busy = replace(known(measurement=gpu), gpu_idle=0.01)
     assert Compile.settings(busy) == [{"mode": "default"}]
-    assert Compile.dear_settings(busy)[0] == {"mode": "reduce-overhead"}
+    assert Compile.late_changes(busy) == [{"mode": "reduce-overhead"}]
+    assert Compile.late_changes(known(measurement=gpu)) == Compile.late_changes(known()) == []
     assert [s["mode"] for s in Compile.settings(known(measurement=gpu))] == [
         "default",
         "reduce-overhead",

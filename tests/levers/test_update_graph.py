@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from hotloop.levers import replaying
+from hotloop.levers.base import MUCH_FASTER
 from hotloop.levers.fused_optimizer import FusedOptimizer
 from hotloop.levers.replaying import BareRecorder, Replays
 from hotloop.levers.update_graph import UpdateGraph
@@ -596,7 +597,8 @@ def seen(jobs: Any, share: float = 0.2, idle: float = 0.4, **more: Any) -> Any:
 
 def test_it_is_offered_where_a_gpu_waits(jobs: Any) -> None:
     assert UpdateGraph.expected(jobs.seen()).reason == "CUDA graphs need a GPU"
-    assert "never waits" in UpdateGraph.expected(seen(jobs, idle=0.0)).reason
+    assert UpdateGraph.expected(seen(jobs)).worth_from == 1
+    assert UpdateGraph.expected(seen(jobs, idle=0.0)).worth_from == MUCH_FASTER
     assert UpdateGraph.expected(seen(jobs, optimizers=[])).reason == "no optimizer steps"
 
 

@@ -9,7 +9,7 @@ from hotloop import study
 from hotloop.equivalence.judge import Equivalence
 from hotloop.measurement import Memory
 from hotloop.plan import LeverSetting, Plan
-from hotloop.search.climb import Candidate
+from hotloop.search.candidate import Candidate
 from hotloop.search.compare import Comparison, Pair, compare
 from hotloop.search.parts import Contribution
 from hotloop.search.proof import Proof

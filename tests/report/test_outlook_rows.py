@@ -8,7 +8,7 @@ from hotloop.diagnose.diagnosis import Diagnosis
 from hotloop.diagnose.numbers import Numbers
 from hotloop.plan import Plan
 from hotloop.report.outlook_rows import outlook_rows
-from hotloop.search.climb import Candidate
+from hotloop.search.candidate import Candidate
 from hotloop.study import Found, Options
 from hotloop.trial.trial import State
 from hotloop.workshop.watching import Outlook

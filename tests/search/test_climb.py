@@ -9,7 +9,8 @@ import pytest
 from hotloop.levers.bf16 import Bf16
 from hotloop.levers.compile import Compile
 from hotloop.plan import Plan
-from hotloop.search.climb import CLEARLY_WORSE, Candidate, Climb, Score, climb
+from hotloop.search.candidate import Candidate
+from hotloop.search.climb import CLEARLY_WORSE, Climb, Score, climb
 from hotloop.search.interactions import names
 from tests.simulated import (
     Law,
@@ -287,6 +288,33 @@ def test_one_that_requires_what_is_not_offered_is_refused(monkeypatch: pytest.Mo
     found = climbed(gains(), {"bf16": 0.5}, bench)
     assert found.tried[0].reason == "it needs compile"
     assert bench.measured == []
+
+
+LATE: dict[str, Any] = {"mode": "reduce-overhead"}
+
+
+def lately(law: Law) -> tuple[Climb, SimulatedBench]:
+    """What may help a job that has become much faster."""
+    kept = ({"mode": "default", "dynamic": True},)
+    offered = [Candidate("compile", kept, 0.5, late=(LATE,)), *candidates(bf16=0.4)]
+    bench = SimulatedBench(law)
+    return climb(1.0, offered, bench, FOR_EVER), bench
+
+
+def test_a_late_change_is_made_to_the_setting_that_was_kept() -> None:
+    found, _ = lately(gains(**{"compile": 1.3, "bf16": 1.5, f"compile:{LATE['mode']}": 1.2}))
+    assert found.plan.levers[1].setting == {"mode": "reduce-overhead", "dynamic": True}
+    found, bench = lately(gains(compile=1.3, bf16=1.5))
+    assert found.plan.levers[1].setting == {"mode": "default", "dynamic": True}
+    assert [plan.levers[-1].setting["mode"] for plan, _, _ in bench.measured].count(
+        LATE["mode"]
+    ) == 1
+
+
+@pytest.mark.parametrize("gain", [1.3, 0.9])
+def test_a_job_that_is_not_much_faster_is_spared_late_changes(gain: float) -> None:
+    _, bench = lately(gains(compile=gain, bf16=1.1))
+    assert all(LATE["mode"] not in str(plan) for plan, _, _ in bench.measured)
 
 
 DEAR: dict[str, Any] = {"mode": "max-autotune-no-cudagraphs"}

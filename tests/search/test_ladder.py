@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from hotloop.plan import LeverSetting, Plan
-from hotloop.search.climb import Candidate, Climb, climb
+from hotloop.search.candidate import Candidate
+from hotloop.search.climb import Climb, climb
 from hotloop.search.interactions import names
 from hotloop.search.ladder import climbed, rungs
 from tests.simulated import Network, SimulatedBench, plan_of

@@ -7,7 +7,7 @@ import pytest
 
 from hotloop.evidence import Evidence, Structure
 from hotloop.plan import Plan
-from hotloop.search.climb import Candidate
+from hotloop.search.candidate import Candidate
 from hotloop.trial.trial import Trial
 from hotloop.workshop.outlook import (
     TO_SOAK,

@@ -12,7 +12,7 @@ from hotloop.figures import PhaseShare, figures
 from hotloop.levers.base import Effect
 from hotloop.levers.registry import LEVERS
 from hotloop.measurement import Inventory, Measurement, Software
-from hotloop.search.climb import Candidate
+from hotloop.search.candidate import Candidate
 from hotloop.study import Options
 from hotloop.suggest import LEAST_SHARE
 from hotloop.workshop.promising import out_of_bounds, predictions, promising

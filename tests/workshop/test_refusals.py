@@ -3,7 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hotloop.plan import Plan
-from hotloop.search.climb import Candidate, Climb, Score, Tried
+from hotloop.search.candidate import Candidate
+from hotloop.search.climb import Climb, Score, Tried
 from hotloop.search.compare import Pair, compare
 from hotloop.search.parts import Contribution
 from hotloop.search.proof import Proof

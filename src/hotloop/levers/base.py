@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from hotloop.seams import Seams
 
 
+MUCH_FASTER = 1.5
+"""Times as fast as a job was: what was seen of it then need not hold any more. A GPU that never
+waited for its CPU may do so when its own work takes half the time."""
+
+
 class Group(StrEnum):
     DATA = "data"
     PRECISION = "precision"
@@ -100,6 +105,8 @@ class Expectation:
 
     share: float
     reason: str = ""
+    worth_from: float = 1.0
+    """Times as fast as it is that the job must have become: until then it could win nothing."""
 
     @property
     def is_worth_trying(self) -> bool:
@@ -135,6 +142,11 @@ class Lever(ABC):
     @classmethod
     def dear_settings(cls, seen: Seen) -> list[dict[str, Any]]:
         """What else to try where it has helped, if the user asks for it: it may take minutes."""
+        return []
+
+    @classmethod
+    def late_changes(cls, seen: Seen) -> list[dict[str, Any]]:
+        """What to change in the setting that has helped, once the job has become much faster."""
         return []
 
     @classmethod

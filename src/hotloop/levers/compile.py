@@ -30,8 +30,8 @@ TUNED = "select_algorithm_autotune"
 """torch's count of the products whose kernels were measured against each other. None are where all
 were measured before: the results are kept on disk."""
 LEAST_IDLE = 0.02
-"""The share of a step that a GPU waits for its CPU before replaying kernels is worth a trial. Then
-compiling leaves fewer of them, so that it is not the CPU which is waited for in a faster step."""
+"""The share of a step that a GPU waits for its CPU before replaying kernels is worth a trial. With
+less it is worth one only when the job has become much faster: by then it may wait."""
 GAIN = 0.3
 """Of the model's own passes: what fusing commonly wins. Only a trial can tell."""
 
@@ -53,6 +53,7 @@ class Compile(Lever):
     def __post_init__(self) -> None:
         self._torch: Any = None
         self._captured: Seam | None = None
+        self._compiling: Seam | None = None
         self._compiled: list[weakref.ref[Any]] = []
         self._before: tuple[int, int] | None = None
         self._why_not = "no model was called in training"
@@ -65,9 +66,13 @@ class Compile(Lever):
     @classmethod
     def dear_settings(cls, seen: Seen) -> list[dict[str, Any]]:
         """Tuning takes minutes; sizes that change are seen to by torch itself, at the second."""
-        replayed = [] if _waits(seen) or not seen.on_gpu else [{"mode": "reduce-overhead"}]
         tuned = [{"mode": TUNING}] if seen.on_gpu else []
-        return [*replayed, *tuned, {"mode": "default", "dynamic": True}]
+        return [*tuned, {"mode": "default", "dynamic": True}]
+
+    @classmethod
+    def late_changes(cls, seen: Seen) -> list[dict[str, Any]]:
+        """A GPU that was always busy may wait for its CPU once its own work takes less time."""
+        return [] if _waits(seen) or not seen.on_gpu else [{"mode": "reduce-overhead"}]
 
     @classmethod
     def expected(cls, seen: Seen) -> Expectation:
@@ -82,7 +87,7 @@ class Compile(Lever):
 
     def apply(self, torch: Any, seams: Seams) -> None:
         self._torch = torch
-        self._captured = seams.captured
+        self._captured, self._compiling = seams.captured, seams.compiling
         seams.loop.after.append(self._begun)
         seams.model.before.append(self._call)
         seams.model.after.append(self._called)
@@ -136,7 +141,13 @@ class Compile(Lever):
         self._why_not = self._reason_not_to(module)
         if self._why_not:
             return False
-        compile_in_place(self._torch, module, **self._how(module))
+        asked: dict[str, Any] = {"later": False, "around": None}
+        for ask in self._compiling.before if self._compiling else ():
+            ask((module,), asked)
+        if asked["later"]:
+            self._why_not = "the model was not called often enough"
+            return False
+        compile_in_place(self._torch, module, asked["around"], **self._how(module))
         self._compiled.append(weakref.ref(module))
         return True
 

@@ -31,6 +31,7 @@ from hotloop.levers.stage_data import StageData
 from hotloop.levers.step_graph import StepGraph
 from hotloop.levers.tf32 import Tf32
 from hotloop.levers.threads import Threads
+from hotloop.levers.unused_outputs import UnusedOutputs
 from hotloop.levers.update_graph import UpdateGraph
 
 _ALL: tuple[type[Lever], ...] = (
@@ -54,6 +55,7 @@ _ALL: tuple[type[Lever], ...] = (
     SdpaBackend,
     Compile,
     CompileBlocks,
+    UnusedOutputs,
     FusedAttention,
     Fp8,  # before the padding: it takes products of whole tiles alone
     ShapePadding,  # after the attention, whose products it would hide

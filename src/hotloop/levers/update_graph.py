@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.base import (
+    MUCH_FASTER,
+    Effect,
+    Expectation,
+    Group,
+    Lever,
+    Receipt,
+    Seen,
+    refuse,
+)
 from hotloop.levers.fusing import complete, fuse, is_fused, obstacle
 from hotloop.levers.graphed_update import PATIENCE, Clips, Update
 from hotloop.levers.replaying import BareRecorder, Recorder, Replays, Tally
@@ -61,7 +70,7 @@ class UpdateGraph(Lever):
         if not any(one.name in KINDS for one in optimizers):
             return refuse(f"{optimizers[0].name} cannot be captured in a graph")
         if seen.gpu_idle < LEAST_IDLE:
-            return refuse("the GPU never waits for its CPU")
+            return Expectation(share * QUEUEING, worth_from=MUCH_FASTER)
         if share < UPDATING:
             return refuse(f"the optimizer takes {share:.1%} of a step")
         return Expectation(share * QUEUEING)

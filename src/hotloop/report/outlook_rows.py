@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hotloop import units
 from hotloop.levers.base import Group
 from hotloop.levers.registry import LEVERS
-from hotloop.search.climb import Candidate
+from hotloop.search.candidate import Candidate
 from hotloop.study import Found, Study, too_small
 from hotloop.trial.trial import State
 from hotloop.workshop.watching import Outlook

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol
 
-from hotloop.levers.registry import LEVERS
+from hotloop.levers.base import MUCH_FASTER
 from hotloop.plan import LeverSetting, Plan
 from hotloop.search import second_looks
+from hotloop.search.candidate import Candidate, most_promising_first
 from hotloop.search.compare import LEAST_GAIN
 from hotloop.search.interactions import (
-    MAKES_NEEDLESS,
     combined,
-    compiles,
     is_needless,
     missing,
     names,
@@ -30,24 +29,6 @@ CLEARLY_WORSE = 1.25
 """Times the best so far: a trial that is beyond need not be measured to the end."""
 MOST_SECOND_LOOKS = 4
 """A search costs the user's time: five optimisations are decided in ten trials, of 32 plans."""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    lever: str
-    settings: tuple[dict[str, Any], ...]
-    """The most promising first."""
-    share: float
-    """Of a step's time: what it could win at the most, by what was measured."""
-    predicted: float | None = None
-    """What it would win by a finding that it addresses. None: no finding speaks for it."""
-    dear: tuple[dict[str, Any], ...] = ()
-    """Settings whose trials take long. They come last, and only of what has helped."""
-    changes_training: bool = False
-    """By its own account, on this job. It is tried because the user allows it."""
-    worth_from: float = 1.0
-    """Times as fast as it is that the job must have become before this one is worth a trial: what
-    is next to nothing of a slow step may be much of a fast one."""
 
 
 @dataclass(frozen=True)
@@ -124,11 +105,13 @@ def climb(
     at all has helped. `start`: the plan that the baseline had, where the job needs one to run.
     `quick_first`: what compiles comes last, since its trial may take all the time that is left.
     """
-    ranked = _most_promising_first(candidates, quick_first)
+    ranked = most_promising_first(candidates, quick_first)
     ascent = _Ascent(baseline, ranked, bench, patience, start or Plan())
     with contextlib.suppress(BudgetSpent, _OutOfPatience):
         ascent.first_looks()
+        ascent.late_looks()
         ascent.second_looks()
+        ascent.late_looks()
         ascent.dear_looks()
     return ascent.result()
 
@@ -202,12 +185,26 @@ class _Ascent:
         while self._take_first(second_looks.other_settings(self._plan, self._looks)):
             pass
 
+    def late_looks(self) -> None:
+        """At what has helped so much that other things may limit the job by now."""
+        if self._first / self._best >= MUCH_FASTER:
+            while self._take_first(self._late_ideas()):
+                pass
+
+    def _late_ideas(self) -> Iterator[Idea]:
+        for chosen in self._helped():
+            for change in self._candidates[chosen.lever].late:
+                changed = LeverSetting(chosen.lever, {**chosen.setting, **change})
+                yield Idea(f"{chosen.lever} with {change}", (changed,))
+
     def dear_looks(self) -> None:
         """At what has helped, in settings that take long: nothing else is kept waiting for them."""
-        helped = [lever for lever in names(self._plan) if lever in self._candidates]
-        for lever in helped:
-            for setting in self._candidates[lever].dear:
-                self._try((LeverSetting(lever, setting),))
+        for chosen in self._helped():
+            for setting in self._candidates[chosen.lever].dear:
+                self._try((LeverSetting(chosen.lever, setting),))
+
+    def _helped(self) -> list[LeverSetting]:
+        return [chosen for chosen in self._plan.levers if chosen.lever in self._candidates]
 
     def _measured(self) -> set[str]:
         """By themselves or with others, and to the end."""
@@ -269,24 +266,6 @@ class _Ascent:
         needed = [self._candidates.get(name) for name in missing(self._plan, lever)]
         brought = [LeverSetting(one.lever, one.settings[0]) for one in needed if one]
         return (*brought, LeverSetting(lever, setting))
-
-
-def _most_promising_first(candidates: Sequence[Candidate], quick_first: bool) -> list[Candidate]:
-    ranks = list(LEVERS)
-    worth = {candidate.lever: candidate for candidate in candidates if candidate.settings}
-
-    def place(one: Candidate) -> tuple[bool, float, float, bool, int, bool]:
-        """A stand-in comes right after what it stands in for.
-
-        Of two that are worth as much the one comes first that does the other's work too.
-        """
-        leader = worth.get(stood_for(one.lever) or one.lever, one)
-        rank = ranks.index(leader.lever)
-        waits = quick_first and compiles(leader.lever)
-        modest = any(leader.lever in others for others in MAKES_NEEDLESS.values())
-        return waits, -(leader.predicted or 0.0), -leader.share, modest, rank, leader is not one
-
-    return sorted(worth.values(), key=place)
 
 
 def _too_little(gain: float, least: float) -> str:

@@ -11,7 +11,8 @@ from math import prod
 
 from hotloop.equivalence.judge import Equivalence
 from hotloop.plan import Plan
-from hotloop.search.climb import Bench, BudgetSpent, Candidate, Climb, Score, Tried, climb
+from hotloop.search.candidate import Candidate
+from hotloop.search.climb import Bench, BudgetSpent, Climb, Score, Tried, climb
 from hotloop.search.compare import LEAST_GAIN
 from hotloop.search.interactions import apart, combined, names, without
 from hotloop.trial.trial import State, Trial

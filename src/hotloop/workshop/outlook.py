@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hotloop.figures import figures
 from hotloop.plan import Plan
-from hotloop.search.climb import Candidate
+from hotloop.search.candidate import Candidate
 from hotloop.trial.trial import Trial
 from hotloop.workshop.watching import Outlook
 

@@ -12,7 +12,7 @@ from hotloop.levers.base import Effect, Expectation, Seen
 from hotloop.levers.registry import LEVERS
 from hotloop.machine import Machine
 from hotloop.measurement import Measurement
-from hotloop.search.climb import Candidate
+from hotloop.search.candidate import Candidate
 from hotloop.study import Options, Refused, too_small
 from hotloop.suggest import LEAST_SHARE
 
@@ -53,16 +53,25 @@ def promising(
         expected = lever.expected(seen)
         settings = () if reason or expected.reason else tuple(lever.settings(seen))
         reason = reason or expected.reason
-        worth_from = 1.0
-        if not reason and name not in wanted:
+        worth_from = expected.worth_from
+        if not reason and name not in wanted and worth_from == 1:
             worth_from, reason = _hope(name, expected, diagnosis)
         if reason or not settings:
             refused.append(Refused(name, reason or "no setting of it is left to try", tried=False))
         else:
             dear = tuple(lever.dear_settings(seen)) if options.thorough else ()
-            changes = effect is Effect.CHANGES_TRAINING
-            share, gain = expected.share, predicted.get(name)
-            candidates.append(Candidate(name, settings, share, gain, dear, changes, worth_from))
+            candidates.append(
+                Candidate(
+                    name,
+                    settings,
+                    expected.share,
+                    predicted.get(name),
+                    dear,
+                    tuple(lever.late_changes(seen)),
+                    effect is Effect.CHANGES_TRAINING,
+                    worth_from,
+                )
+            )
     if all(one.worth_from > 1 for one in candidates):  # then nothing will make the job faster
         refused += [Refused(one.lever, too_small(one.share), tried=False) for one in candidates]
         return (), tuple(refused)

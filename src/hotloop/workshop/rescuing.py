@@ -19,7 +19,8 @@ from hotloop.levers.chunked_loss import ON_CPU, ON_GPU
 from hotloop.levers.registry import LEVERS
 from hotloop.measurement import Measurement, Software
 from hotloop.plan import LeverSetting, Plan
-from hotloop.search.climb import BudgetSpent, Candidate
+from hotloop.search.candidate import Candidate
+from hotloop.search.climb import BudgetSpent
 from hotloop.search.interactions import names
 from hotloop.search.rescue import PURPOSE, Rescue, Rung, rescue
 from hotloop.study import Options, Soaked
