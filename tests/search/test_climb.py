@@ -8,7 +8,7 @@ import pytest
 
 from hotloop.levers.bf16 import Bf16
 from hotloop.levers.compile import Compile
-from hotloop.plan import LeverSetting, Plan
+from hotloop.plan import Plan
 from hotloop.search.candidate import Candidate
 from hotloop.search.climb import CLEARLY_WORSE, Climb, Score, climb
 from hotloop.search.interactions import names
@@ -315,25 +315,6 @@ def test_a_late_change_is_made_to_the_setting_that_was_kept() -> None:
 def test_a_job_that_is_not_much_faster_is_spared_late_changes(gain: float) -> None:
     _, bench = lately(gains(compile=gain, bf16=1.1))
     assert all(LATE["mode"] not in str(plan) for plan, _, _ in bench.measured)
-
-
-def test_another_setting_and_what_needs_it_may_both_be_refused_alone() -> None:
-    def law(levers: frozenset[str]) -> float | None:
-        value = gains(compile=1.6, unused_outputs=1.01)(levers)
-        replayed = f"compile:{LATE['mode']}" in levers
-        return value and value / ((1.04 if "unused_outputs" in levers else 0.99) if replayed else 1)
-
-    offered = [
-        Candidate("compile", ({"mode": "default"},), 0.5, late=(LATE,)),
-        *candidates(unused_outputs=0.1),
-    ]
-    bench = SimulatedBench(law)
-    found = climb(1.0, offered, bench, FOR_EVER)
-    assert found.plan.levers == (
-        LeverSetting("compile", LATE),
-        LeverSetting("unused_outputs", {}),
-    )
-    assert len(bench.measured) == 4
 
 
 DEAR: dict[str, Any] = {"mode": "max-autotune-no-cudagraphs"}

@@ -26,7 +26,6 @@ PARTNERS = frozenset(
         ("compile_loss", "compile"),
         ("fused_optimizer", "compile"),
         ("fused_optimizer", "bf16"),
-        ("unused_outputs", "compile"),
         ("update_graph", "compile"),
         ("update_graph", "bf16"),
         ("chunked_loss", "bf16"),
@@ -69,9 +68,8 @@ def are_partners(one: str, other: str) -> bool:
     model in 16, or in 32 where they win less. A compiled loss spares
     the cast that bf16 brings, and is a larger part of a step whose model is compiled; one that is
     computed in chunks spares float32 copies of 16-bit logits. Once a compiled model leaves the CPU
-    idle, it is the optimizer's many small kernels that are waited for, fused or replayed. Code that
-    is replayed as CUDA graphs copies what it is given, gradients of zeros included. And a loader
-    hides behind a slow step as a slow step hides behind a loader: whatever speeds up one
+    idle, it is the optimizer's many small kernels that are waited for, fused or replayed. And a
+    loader hides behind a slow step as a slow step hides behind a loader: whatever speeds up one
     side shows what the other is worth. A batch is copied ahead as far as the CPU is ahead, which
     compiling leaves time for. Two that speed up loading may take each other's work away; that, too,
     is seen by looking again. What stands in for another has its partners.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hotloop.plan import LeverSetting, Plan
-from hotloop.search.interactions import PACK, PARTNERS, are_partners, names
+from hotloop.search.interactions import PACK, are_partners, names
 
 HARMLESS = 0.96
 """The gain of one that hurt no more than chance may have made it."""
@@ -45,22 +45,13 @@ def together(plan: Plan, looks: Sequence[Look]) -> Iterator[Idea]:
 
     A launch-bound network becomes slower by bf16, slower by channels last, and nearly three times
     as fast by both together with compilation. And where two things are waited for by turns, what
-    speeds up one of them shows nothing until the other is faster too. The same holds for another
-    setting of what is kept, where one of its partners was refused: replayed as CUDA graphs, nanoGPT
-    copies its logits' gradient of zeros once more, and wins only when there is none.
+    speeds up one of them shows nothing until the other is faster too.
     """
     last = {lever: looks[max(_looks_at(lever, looks))].gain for lever in _refused(plan, looks)}
     pack = PACK if "compile" in {*names(plan), *last} else ()  # it is what heals the others' losses
     worth = [lever for lever, gain in last.items() if lever in pack or (gain or 0) > HARMLESS]
-    partners = [
-        chosen
-        for chosen in plan.levers
-        if any(frozenset((chosen.lever, lever)) in PARTNERS for lever in worth)
-    ]
-    others = [other for chosen in partners for other in _refused_settings(chosen, looks)[:1]]
-    added = (*others, *(_best_setting(lever, looks) for lever in worth))
-    if len(added) > 1:
-        yield Idea("together", added)
+    if len(worth) > 1:
+        yield Idea("together", tuple(_best_setting(lever, looks) for lever in worth))
 
 
 def other_settings(plan: Plan, looks: Sequence[Look]) -> Iterator[Idea]:
@@ -77,16 +68,6 @@ def other_settings(plan: Plan, looks: Sequence[Look]) -> Iterator[Idea]:
         if others and _partners_joined(chosen.lever, looks, since=max(others)):
             second = looks[max(others, key=others.__getitem__)]
             yield Idea(f"another {chosen.lever}", second.added)
-
-
-def _refused_settings(chosen: LeverSetting, looks: Sequence[Look]) -> list[LeverSetting]:
-    """Others than it was kept with, the best first, without those that clearly hurt."""
-    gains = {
-        index: gain
-        for index, gain in _looks_at(chosen.lever, looks).items()
-        if gain > HARMLESS and not looks[index].kept and chosen not in looks[index].added
-    }
-    return [looks[index].added[0] for index in sorted(gains, key=gains.__getitem__, reverse=True)]
 
 
 def _refused(plan: Plan, looks: Sequence[Look]) -> list[str]:
