@@ -64,7 +64,7 @@ class Watch:
 @dataclass
 class UnusedOutputs(Lever):
     name = "unused_outputs"
-    summary = "no zeros as gradients of what a compiled model returns besides its loss"
+    summary = "no gradient for what a compiled model returns besides its loss"
     group = Group.GRAPH
     effect = Effect.SAME_MATH
     requires = ("compile",)
