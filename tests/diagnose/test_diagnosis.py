@@ -77,7 +77,7 @@ class TestVerdict:
         found.append(little)
         assert diagnose(case()).verdict.endswith("would be 2.0× as fast.")
         found[0] = replace(little, gains={"cache_dataset": 0.9})
-        said = "would be 2.0× as fast, with cache_dataset about 10.0×."
+        said = "would be 2.0× as fast, with cache_dataset instead about 10.0×."
         assert diagnose(case()).verdict.endswith(said)
 
     def test_a_title_that_names_its_cause_brings_no_second_colon(

@@ -66,18 +66,19 @@ def _order(finding: Finding) -> tuple[bool, float]:
     return not finding.is_limit, -finding.share * WEIGHTS[finding.effort]
 
 
-def _more(finding: Finding) -> str:
-    """Where one of its optimisations would win much more than its own remedy."""
+def _without(finding: Finding) -> str:
+    """What that would win; and where one of its optimisations would win much more, that too."""
     lever = max(finding.gains, key=finding.won_by, default="")
     gain = times_as_fast(finding.won_by(lever))
-    return f", with {lever} about {gain:.1f}×" if gain > MUCH_MORE * finding.gain else ""
+    if gain <= MUCH_MORE * finding.gain:
+        return f"without that the job would be {finding.gain:.1f}× as fast"
+    mended = f"with that mended the job would be {finding.gain:.1f}× as fast"
+    return f"{mended}, with {lever} instead about {gain:.1f}×"
 
 
 def _verdict(case: Case, findings: tuple[Finding, ...]) -> str:
     if findings and findings[0].is_limit:
-        first = findings[0]
-        limit = in_a_sentence(first.title)
-        return f"{limit}: without that the job would be {first.gain:.1f}× as fast{_more(first)}."
+        return f"{in_a_sentence(findings[0].title)}: {_without(findings[0])}."
     roof = next((finding for finding in findings if finding.rule == "at_the_roof"), None)
     if roof is not None:
         return f"{roof.title}."
