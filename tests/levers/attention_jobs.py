@@ -202,6 +202,12 @@ def einsums_with_dots(m: Any, q: Any, k: Any, v: Any, mask: Any) -> Any:
     return torch.einsum("...ij,...jd->...id", scores.softmax(-1), v)
 
 
+def einsums_beside_others(m: Any, q: Any, k: Any, v: Any, mask: Any) -> Any:
+    """As rotary embeddings compute their angles: one operand has a single dimension."""
+    angles = torch.einsum("...i,j->...ij", q[..., 0], q.new_zeros(q.shape[-1]))
+    return einsums_with_dots(m, q + angles, k, v, mask)
+
+
 def batched(m: Any, q: Any, k: Any, v: Any, mask: Any) -> Any:
     q, k, v = (each.flatten(0, -3) for each in (q, k, v))
     scores = torch.bmm(q, k.transpose(1, 2)).mul(0.4)

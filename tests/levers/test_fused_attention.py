@@ -46,7 +46,10 @@ def padding(torch: Any, *lengths: int, keys: int = 6) -> Any:
 CAUSAL = """
 nanogpt annotated in_place where where_not added added_on_the_spot compared_places einsums
 """
-OPEN = "einsums_of_another_order einsums_with_dots batched baddbmm temperature unmasked"
+OPEN = """
+einsums_of_another_order einsums_with_dots einsums_beside_others
+batched baddbmm temperature unmasked
+"""
 ADDED = "alibi table relative"
 
 

@@ -27,7 +27,7 @@ def written(line: int, seconds: float, function: str = "attend") -> OperatorLine
 
 
 COUNTED = operators(
-    attention=[Attention(at(29), 2, 512, 512, 0.2)],
+    attention=[Attention(at(29), 2, 512, 512, 0.4)],
     lines=[
         written(27, 0.1),
         written(28, 0.1),
@@ -57,8 +57,15 @@ class TestOnACpu:
         assert "scaled_dot_product_attention" in found.remedy
         assert found.levers == ("fused_attention",)
 
+    def test_a_line_that_does_much_else_counts_in_part(self) -> None:
+        """Of a library's attention it is the script's line that calls the whole model."""
+        made = look_at(on_cpu(), operators=replace(COUNTED, lines=[written(29, 1.6)]))
+        found = handwritten_attention(made)
+        assert found is not None
+        assert found.share == pytest.approx(0.8 * 0.25 * (1 - LEFT_ON_CPU), abs=0.005)
+
     def test_by_its_operators_where_no_lines_were_kept(self) -> None:
-        made = look_at(on_cpu(), operators=replace(COUNTED, lines=[], seconds=1.5))
+        made = look_at(on_cpu(), operators=replace(COUNTED, lines=[], seconds=3.0))
         found = handwritten_attention(made)
         assert found is not None
         assert found.share == pytest.approx(0.8 * 0.4 * (1 - LEFT_ON_CPU), abs=0.005)

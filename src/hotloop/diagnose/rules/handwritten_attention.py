@@ -53,12 +53,20 @@ def _won(case: Case, counted: Operators) -> float:
 
 
 def _of_the_passes(case: Case, counted: Operators) -> float:
-    """Its share of the forward and backward passes, by the lines that it is written on."""
+    """Its share of the forward and backward passes, by the lines that it is written on.
+
+    Such a line may do much else: where a library has written it, it is the script's call of the
+    whole model. So it is as much of them as its own operators are of theirs, forward.
+    """
     forward = [line for line in counted.lines if line.phase == "forward"]
     whole = sum(_both_ways(line) for line in forward)
-    spent = sum(_both_ways(line) for line in forward if _is_part(line, counted.attention))
+    written = [line for line in forward if _is_part(line, counted.attention)]
+    own = sum(one.seconds for one in counted.attention)
+    on_its_lines = sum(line.seconds for line in written)
+    part = min(own / on_its_lines, 1.0) if on_its_lines else 0.0
+    spent = sum(map(_both_ways, written)) * part
     if not whole:  # no lines were kept: its operators forward, and as many of the backward pass
-        whole, spent = counted.seconds / 3, sum(one.seconds for one in counted.attention)
+        whole, spent = counted.seconds / 3, own
     return min(spent / whole, 1.0) * case.share("forward", "backward") if whole else 0.0
 
 

@@ -111,6 +111,8 @@ def _spent_of_einsum(node: Any) -> list[Spent]:
     first, second, out = terms
     found = []
     for (weights, left), (values, right) in ((first, second), (second, first)):
+        if len(left) < 2:
+            continue
         *batch, i, j = list(left)
         inner = set(right) - set(left)
         if len(inner) != 1 or j in out:
