@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+NOT_BEGUN, NOT_ENDED = "could not begin from the reference's weights", "could not be compared"
+"""Of a step: nothing is known of its arithmetic then, good or bad."""
+
 
 @dataclass(frozen=True)
 class StepSeen:

@@ -90,6 +90,17 @@ def test_a_sequential_is_captured_too(torch: Any, jobs: Any) -> None:
 
 
 @pytest.mark.usefixtures("quick")
+def test_a_class_that_means_something_else_by_compile(torch: Any, jobs: Any) -> None:
+    """Keras sets its optimizer and its loss so."""
+
+    class Keras(jobs.Net):  # type: ignore[misc]
+        def compile(self, optimizer: Any) -> None:
+            raise AssertionError
+
+    assert receipt(torch, jobs, Keras()).evidence["graphs"] == 1
+
+
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("kind", ["own class", "torch's class"])
 def test_checkpoints_pickles_and_copies(kind: str, torch: Any, jobs: Any) -> None:
     model = jobs.Net() if kind == "own class" else sequential(torch)

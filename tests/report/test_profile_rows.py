@@ -67,6 +67,17 @@ def test_of_a_job_on_the_cpu() -> None:
     assert found.already == ("loads data in workers",)
 
 
+def test_what_is_alike_is_told_once() -> None:
+    """Keras builds loaders for every pass."""
+    made = measurement()
+    loaders = [*made.inventory.loaders * 3, replace(made.inventory.loaders[0], shuffled=False)]
+    found = told(replace(made, inventory=replace(made.inventory, loaders=loaders)))
+    assert facts(found, "loader") == [
+        "3 × Digits, 800 samples, batch 8, 2 workers, shuffled",
+        "Digits, 800 samples, batch 8, 2 workers",
+    ]
+
+
 def test_of_a_job_on_the_gpu() -> None:
     found = told(gpu_job())
     assert said(found.gpu_phases) == [

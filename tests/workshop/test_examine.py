@@ -117,6 +117,26 @@ def test_what_it_is_compared_with_is_run_once_for_all_plans(examiner: Any) -> No
     assert len(launcher.orders) == before + 1
 
 
+def test_what_was_run_before_the_time_was_over_is_not_run_again(
+    examiner: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, launcher = examiner()
+    examined = one.workshop.examined
+
+    def until_the_second_seed(plan: Plan, exam: Exam, purpose: str, divisor: int) -> Trial:
+        if purpose == "reseeded 2":
+            raise BudgetSpent
+        ran: Trial = examined(plan, exam, purpose, divisor)
+        return ran
+
+    with monkeypatch.context() as limited:
+        limited.setattr(one.workshop, "examined", until_the_second_seed)
+        with pytest.raises(BudgetSpent):
+            one.examine(Plan((FUSED,)))
+    one.examine(Plan((FUSED,)))  # there is time again
+    assert launcher.purposes.count("reseeded 1") == 1
+
+
 @pytest.fixture
 def content(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever was run trains the same."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hotloop.evidence import NOT_BEGUN, NOT_ENDED
 from hotloop.plan import Plan
 from hotloop.search.candidate import Candidate
 from hotloop.search.climb import Climb, Score, Tried
@@ -76,6 +77,8 @@ def test_what_could_not_be_compared_is_not_called_a_change() -> None:
         "nothing that the model was given could be compared",
         "the arithmetic of no step could be compared",
         "the yardstick could not be examined: The budget left it 9 s, which did not do.",
+        f"step 361 {NOT_BEGUN}: the size of tensor a must match the size of tensor b",
+        f"step 361 {NOT_ENDED}: no such file",
     ):
         (last,) = refusals(Found(Options(), climb=climb), {"bf16": why}, ())
         assert last.reason == f"it was not shown to train the same: {why}"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hotloop.equivalence import arithmetic, structure
-from hotloop.evidence import Evidence
+from hotloop.evidence import NOT_BEGUN, NOT_ENDED, Evidence
 from hotloop.trial.trial import State, Trial
 
 NOT_COMPARED = "the arithmetic of no step could be compared"
@@ -116,7 +116,9 @@ def _regrouped(
 
 def is_difference(reason: str) -> bool:
     """Or does it only say why none could be looked for?"""
-    return not reason.startswith((NOT_COMPARED, NOTHING_GIVEN)) and NOT_EXAMINED not in reason
+    if reason.startswith((NOT_COMPARED, NOTHING_GIVEN)) or NOT_EXAMINED in reason:
+        return False
+    return not any(problem in reason for problem in (NOT_BEGUN, NOT_ENDED))
 
 
 def factor_for(bits: int) -> float:

@@ -15,11 +15,12 @@ def compile_in_place(torch: Any, module: Any, around: Around | None = None, **ho
     """As `module.compile()`, which leaves out modules whose forward is torch's own.
 
     torch skips its own code as a beginning, but not on the way: `Sequential().compile()` captures
-    nothing at all, a function that calls it does.
+    nothing at all, a function that calls it does. And a class may mean something else by `compile`,
+    as Keras does.
     """
     is_torchs = getattr(module.forward, "__module__", "").startswith("torch.nn.modules")
     if around is None and not is_torchs:
-        module.compile(**how)
+        torch.nn.Module.compile(module, **how)
         return
     compiled = (around or _as_it_is)(_through_a_function(module), partial(torch.compile, **how))
     module._compiled_call_impl = compiled

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hotloop import units
@@ -165,15 +167,21 @@ def _loss(found: Figures) -> str:
 
 def _script_facts(measurement: Measurement) -> list[tuple[str, str]]:
     inventory = measurement.inventory
-    facts = [("model", _model(model)) for model in inventory.models]
-    facts += [("optimizer", _optimizer(optimizer)) for optimizer in inventory.optimizers]
+    facts = _alike("model", map(_model, inventory.models))
+    facts += _alike("optimizer", map(_optimizer, inventory.optimizers))
     if not inventory.optimizers:
         facts.append(("optimizer", "none stepped: a backward pass counts as a step"))
-    facts += [("loader", _loader(loader)) for loader in inventory.loaders]
+    facts += _alike("loader", map(_loader, inventory.loaders))
     if not inventory.loaders:
         facts.append(("loader", "none: the script draws its batches by hand"))
     facts.append(("precision", _precision(inventory, measurement.software.device)))
     return facts
+
+
+def _alike(label: str, told: Iterable[str]) -> list[tuple[str, str]]:
+    """Each once, with how many there are: a library may build a loader for every pass."""
+    counts = Counter(told)
+    return [(label, f"{n} × {text}" if n > 1 else text) for text, n in counts.items()]
 
 
 def _model(model: ModelSeen) -> str:

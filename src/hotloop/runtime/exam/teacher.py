@@ -13,7 +13,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-from hotloop.evidence import Difference
+from hotloop.evidence import NOT_BEGUN, NOT_ENDED, Difference
 from hotloop.runtime.exam import randomness
 from hotloop.runtime.exam.distances import Distances
 
@@ -58,7 +58,7 @@ class Teacher:
             self._start = {name: _on_host(t.detach()) for name, t in tensors.items()}
             self._distances = {n: Distances(self._torch, t.device) for n, t in tensors.items()}
         except Exception as error:  # whatever a script's own classes do with it
-            self.problem = f"step {step + 1} could not begin from the reference's weights: {error}"
+            self.problem = f"step {step + 1} {NOT_BEGUN}: {error}"
 
     def end(self, step: int, number: int) -> None:
         """After such a step, or another of the same round of optimizers."""
@@ -74,7 +74,7 @@ class Teacher:
                 self._compare(step, made)
             self.forced.append(step)
         except Exception as error:
-            self.problem = f"step {step + 1} could not be compared: {error}"
+            self.problem = f"step {step + 1} {NOT_ENDED}: {error}"
 
     def _save(self, step: int, tensors: dict[str, Any]) -> None:
         saved = {
