@@ -33,7 +33,7 @@ from hotloop.workshop.promising import promising
 from hotloop.workshop.refusals import SHORT_LIVED, refusals
 from hotloop.workshop.rescuing import Rescued
 from hotloop.workshop.resizing import BATCH, resize
-from hotloop.workshop.scores import score_of
+from hotloop.workshop.scores import start_of
 from hotloop.workshop.watching import Audience
 from hotloop.workshop.workshop import Granted, Workshop
 
@@ -85,6 +85,7 @@ class _Optimization:
         self._audience = audience
         self._footing = Footing(workshop, options)
         self._examiner: Examiner | None = None
+        self._looked: Trial | None = None
         self._choice = Choice(workshop)
 
     def run(self, dry_run: bool) -> Study:
@@ -157,6 +158,7 @@ class _Optimization:
             return None
         if looked.inspection is None:
             return None
+        self._looked = looked
         roof = self._roof(measurement)
         case = case_of(measurement, figures, workshop.record.machine, looked, roof, baseline.power)
         workshop.diagnosed(diagnose(case), roof)
@@ -189,7 +191,9 @@ class _Optimization:
         examiner: Examiner,
     ) -> Plan:
         footing = self._footing
-        start = score_of(baseline, footing.options.objective).value or figures.step.mean
+        objective = footing.options.objective
+        known = start_of(baseline, self._looked, objective, footing.plan, self._workshop)
+        start = known or figures.step.mean
         others = [one for one in candidates if one.lever != BATCH]
         plan = self._choice.best(others, baseline, start, footing, examiner)
         if plan == footing.plan and len(others) == len(candidates):

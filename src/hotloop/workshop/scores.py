@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from hotloop.figures import figures
-from hotloop.search.climb import Score
+from hotloop.plan import Plan
+from hotloop.search.climb import Bench, BudgetSpent, Score
 from hotloop.trial.trial import State, Trial
+
+DISTURBED = 1.25
+"""Times what it should be at the most: processes of one job commonly differ by less."""
 
 
 def score_of(trial: Trial, objective: str) -> Score:
@@ -21,3 +25,21 @@ def score_of(trial: Trial, objective: str) -> Score:
     if found is None:
         return Score(None, "Too few steps were seen.")
     return Score(found.step.mean / trial.own_batches)
+
+
+def start_of(
+    baseline: Trial, looked: Trial | None, objective: str, plan: Plan, bench: Bench
+) -> float | None:
+    """What the job as it is came to, under the plan that it may need.
+
+    Everything is compared with that. A trial that is looked into takes longer: where that one was
+    clearly faster, something else has slowed the first one down, and it is run again.
+    """
+    first = score_of(baseline, objective).value
+    second = score_of(looked, objective).value if looked else None
+    if first is None or second is None or first <= second * DISTURBED:
+        return first
+    try:
+        return min(bench.measure(plan, "screen").value or first, first)
+    except BudgetSpent:
+        return first
