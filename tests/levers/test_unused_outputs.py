@@ -12,9 +12,9 @@ import pytest
 from hotloop.inspection import Inspection, LossSeen, Operators
 from hotloop.levers.base import Expectation, Receipt
 from hotloop.levers.compile import Compile
-from hotloop.levers.unused_outputs import PATIENCE, UnusedOutputs
+from hotloop.levers.unused_outputs import LEAST_CALLS, PATIENCE, UnusedOutputs, Watch
 
-STEPS, ROWS, KINDS = 6, 4, 3
+STEPS, ROWS, KINDS = LEAST_CALLS + 4, 4, 3
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_no_gradient_is_made_for_what_is_not_differentiated(
     torch.testing.assert_close(got, wanted)
     assert zeros == [1]  # of the loss
     size = ROWS * KINDS * 4
-    evidence: dict[str, Any] = {"outputs": 1, "bytes": size, "runs": STEPS - 2}
+    evidence: dict[str, Any] = {"outputs": 1, "bytes": size, "runs": STEPS - 1 - LEAST_CALLS}
     assert training.lever.receipt() == Receipt("unused_outputs", True, evidence=evidence)
 
 
@@ -164,15 +164,133 @@ def test_what_is_differentiated_is_left_alone(torch: Any, zeros: list[int], loss
     wanted = training.plain(loss_of)
     torch.testing.assert_close(training(loss_of), wanted)
     assert zeros == [2]
-    reason = "everything that the model returns is differentiated"
+    reason = "all that the model returns may be differentiated"
     assert training.lever.receipt() == Receipt("unused_outputs", False, reason)
 
 
-def test_a_second_loss_that_joins_later_is_an_error(torch: Any, zeros: list[int]) -> None:
-    """Never a gradient that is lost."""
+def by_backward(torch: Any, loss: Any, weights: list[Any]) -> None:
+    loss.backward()
+
+
+def by_backward_to(torch: Any, loss: Any, weights: list[Any]) -> None:
+    loss.backward(inputs=weights)
+
+
+def by_grad(torch: Any, loss: Any, weights: list[Any]) -> None:
+    torch.autograd.grad(outputs=loss, inputs=weights, allow_unused=True)
+
+
+@pytest.mark.parametrize("differentiate", [by_backward, by_backward_to, by_grad])
+@pytest.mark.parametrize("complex", [False, True])
+def test_what_is_differentiated_after_all_is_an_error(
+    differentiate: Any, complex: bool, torch: Any, zeros: list[int]
+) -> None:
+    """Never a gradient that is lost, whichever way it is asked for."""
+    from tests.levers.jobs import under
+
+    def results(logits: Any, loss: Any) -> Any:
+        return (torch.fft.fft(logits) if complex else logits), loss
+
+    training = Training(torch, results)
+    with under(training.lever, Compile()):
+        training.train(training.model, first, STEPS)
+        x, y = torch.ones(1, 2), torch.zeros(1, dtype=torch.long)
+        logits, loss = training.model(x, y)
+        both_losses = loss + logits.abs().mean()
+        with pytest.raises(RuntimeError, match="without it"):
+            differentiate(torch, both_losses, list(training.model.parameters()))
+
+
+def test_a_second_pass_through_the_same_call_is_seen(torch: Any, zeros: list[int]) -> None:
+    from tests.levers.jobs import under
+
     training = Training(torch, in_a_tuple)
-    with pytest.raises(RuntimeError, match="without it"):
-        training(lambda result, step: both(result, step) if step > 3 else first(result, step))
+    x, y = torch.ones(1, 2), torch.zeros(1, dtype=torch.long)
+    with under(training.lever, Compile()):
+        for _ in range(STEPS):
+            logits, loss = training.model(x, y)
+            loss.backward(retain_graph=True)
+            logits.square().mean().backward()
+    assert not training.lever.receipt().applied
+
+
+def test_what_one_model_returns_may_be_differentiated_through_another(
+    torch: Any, zeros: list[int]
+) -> None:
+    """An encoder and a decoder, each with a loss of its own."""
+    from tests.levers.jobs import under
+
+    lever = UnusedOutputs()
+    encoder, decoder = (model(torch, in_a_tuple) for _ in range(2))
+    x, y = torch.ones(1, 2), torch.zeros(1, dtype=torch.long)
+    with under(lever, Compile()):
+        optimizer = torch.optim.SGD(encoder.parameters(), lr=0.1)
+        for _ in range(STEPS):
+            hidden, one = encoder(x, y)
+            _, other = decoder(hidden[:, :2], y)
+            (one + other).backward()
+            optimizer.step()
+    assert lever.receipt().evidence["outputs"] == 1  # the decoder's
+
+
+def test_a_generator_of_losses_is_left_to_who_asked(torch: Any, zeros: list[int]) -> None:
+    from tests.levers.jobs import under
+
+    training = Training(torch, in_a_tuple)
+    x, y = torch.ones(1, 2), torch.zeros(1, dtype=torch.long)
+    with under(training.lever, Compile()):
+        for _ in range(STEPS):
+            training.model.zero_grad()
+            losses = [training.model(x, y)[1]]
+            torch.autograd.backward(loss for loss in losses)
+            assert training.model.head.weight.grad.any()
+    assert not training.lever.receipt().applied
+
+
+def test_what_needs_no_gradient_gets_none(torch: Any, zeros: list[int]) -> None:
+    from tests.levers.jobs import under
+
+    training = Training(torch, in_a_tuple)
+    x, y = torch.ones(1, 2), torch.zeros(1, dtype=torch.long)
+    with under(training.lever, Compile()):
+        training.train(training.model, first, STEPS)
+        training.model.requires_grad_(False)
+        logits, _ = training.model(x, y)
+    assert not logits.requires_grad
+
+
+def test_a_model_that_is_compiled_in_pieces(torch: Any, zeros: list[int]) -> None:
+    def broken(logits: Any, loss: Any) -> Any:
+        torch._dynamo.graph_break()
+        return logits, loss
+
+    training = Training(torch, broken)
+    wanted = training.plain()
+    torch.testing.assert_close(training(), wanted)
+    reason = "the model is compiled in pieces"
+    assert training.lever.receipt() == Receipt("unused_outputs", False, reason)
+
+
+def test_names_in_training_and_places_elsewhere(torch: Any, zeros: list[int]) -> None:
+    def named(logits: Any, loss: Any) -> Any:
+        return [logits] if loss is None else {"logits": logits, "loss": loss}
+
+    from tests.levers.jobs import under
+
+    training = Training(torch, named)
+    with under(training.lever, Compile()):
+        training.train(training.model, lambda result, step: result["loss"], STEPS)
+        with torch.no_grad():
+            assert training.model(torch.ones(1, 2))[0].shape == (1, KINDS)
+    assert training.lever.receipt().applied
+
+
+def test_what_calls_have_computed_is_not_kept_beyond_a_step(torch: Any) -> None:
+    lever, copied = UnusedOutputs(), torch.nn.Linear(1, 1)
+    watch = lever._watches.setdefault(copied, Watch())
+    watch.pending.append({})
+    lever._stepped((), None, 0)
+    assert watch.pending == []  # an averaged copy, say, that is called and never differentiated
 
 
 def test_a_call_without_a_loss_can_be_differentiated(torch: Any, zeros: list[int]) -> None:
@@ -221,7 +339,7 @@ def test_several_passes_before_the_first_way_back(torch: Any, zeros: list[int]) 
     training = Training(torch, in_a_tuple)
     x, y = torch.ones(1, 2), torch.zeros(1, dtype=torch.long)
     with under(training.lever, Compile()):
-        for _ in range(3):
+        for _ in range(LEAST_CALLS):
             one, other = (training.model(x, y)[1] for _ in range(2))
             (one + other).backward()
     assert zeros == [1]

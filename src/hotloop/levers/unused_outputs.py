@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from hotloop.levers.in_place import Around
     from hotloop.seams import Seams
 
-PATIENCE = 4
-"""Calls that are waited for a backward pass to tell what is differentiated."""
+LEAST_CALLS, PATIENCE = 3, 6
+"""Training calls that are watched, and at the most while none is differentiated. A discriminator is
+called for its own step and again for the generator's, which may use other results."""
 MOST_NODES = 10_000
 """Between a loss and what a model returned. Scripts have a few there; a whole model has more."""
 PASSES = 3
@@ -38,27 +39,29 @@ Node = tuple[Any, int]
 class Watch:
     """A model's training calls before it is compiled."""
 
+    calls: int = 0
     pending: list[dict[Any, Node]] = field(default_factory=list)
-    """Of calls that no backward pass has been through: what they returned."""
+    """What they returned, until the optimizer steps: it keeps all that a call has computed."""
     used: set[Any] = field(default_factory=set)
     beside: set[Any] = field(default_factory=set)
     """Returned together with what was differentiated."""
-    calls: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self.calls >= (LEAST_CALLS if self.used else PATIENCE)
 
     @property
     def unused(self) -> frozenset[Any]:
         return frozenset(self.beside - self.used)
 
-    def differentiated(self, reached: set[Node]) -> None:
-        left = []
+    def differentiate(self, tensors: list[Any] | None) -> None:
+        """`tensors`: None where it is not known which."""
         for returned in self.pending:
+            ends = set(returned.values())
+            reached = ends if tensors is None else _reached(tensors, ends)
             used = {key for key, node in returned.items() if node in reached}
             self.used |= used
-            if used:
-                self.beside |= set(returned)
-            else:
-                left.append(returned)
-        self.pending = left
+            self.beside |= set(returned) if used else set()
 
 
 @dataclass
@@ -100,6 +103,7 @@ class UnusedOutputs(Lever):
         seams.model.after.append(self._returned)
         seams.backward.before.append(self._differentiated)
         seams.grad.before.append(self._differentiated)
+        seams.step.after.append(self._stepped)
 
     def receipt(self) -> Receipt:
         if not self._runs:
@@ -108,73 +112,100 @@ class UnusedOutputs(Lever):
 
     def _decide(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A model is about to be compiled: not before it is known what is made of its results."""
-        module = args[0]
-        watch = self._watches.setdefault(module, Watch())
-        if not watch.used and watch.calls < PATIENCE:
+        watch = self._watches.setdefault(args[0], Watch())
+        if not watch.is_over:
             self._why_not = "the model was not called often enough"
             watch.calls += 1
             kwargs["later"] = True
             return
-        del self._watches[module]
+        del self._watches[args[0]]
         if not watch.used:
             self._why_not = "no backward pass reached a tuple or a dict that the model returned"
         elif not watch.unused:
-            self._why_not = "everything that the model returns is differentiated"
+            self._why_not = "all that the model returns may be differentiated"
         else:
-            self._outputs += len(watch.unused)
             kwargs["around"] = self._around(frozenset(watch.used), watch.unused)
 
     def _returned(self, args: tuple[Any, ...], result: Any, began: int) -> None:
         watch = self._watches.get(args[0])
         if watch is not None and self._torch.is_grad_enabled():
             parts = _parts(result).items()
-            nodes = {key: _node(part) for key, part in parts if _is_differentiable(part)}
-            watch.pending.append(nodes)
+            watch.pending.append({key: _node(one) for key, one in parts if _has_node(one)})
 
     def _differentiated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        watches = list(self._watches.values())
-        ends = {node for watch in watches for each in watch.pending for node in each.values()}
-        if not ends:
+        if not self._watches:
             return
-        reached = _reached(self._torch, args[0], ends)
-        for watch in watches:
-            watch.differentiated(reached)
+        given: Any = args[0] if args else kwargs.get("tensors", kwargs.get("outputs"))
+        if isinstance(given, self._torch.Tensor):
+            given = [given]
+        # Who looks into a generator has emptied it.
+        known = list(given) if type(given) in (tuple, list) else None
+        for watch in self._watches.values():
+            watch.differentiate(known)
+
+    def _stepped(self, args: tuple[Any, ...], result: Any, began: int) -> None:
+        for watch in self._watches.values():
+            watch.pending.clear()
 
     def _around(self, used: frozenset[Any], unused: frozenset[Any]) -> Around:
         torch = self._torch
-        anchor = torch.zeros((), requires_grad=True)
 
         def around(call: Any, compiled: Any) -> Any:
             def inside(*args: Any, **kwargs: Any) -> Any:
-                result = call(*args, **kwargs)
-                return _changed(result, used, unused, lambda part: part.detach())
+                return _cut(call(*args, **kwargs), used, unused)
 
-            run = compiled(inside)
+            run, is_whole = compiled(inside), True
 
             def outside(*args: Any, **kwargs: Any) -> Any:
-                result = run(*args, **kwargs)
-                if not torch.is_grad_enabled():
-                    return result
-                return _changed(result, used, unused, lambda part: self._guarded(part, anchor))
+                nonlocal run, is_whole
+                if torch.compiler.is_compiling():  # by the script, which compiles what calls it
+                    return call(*args, **kwargs)
+                if not is_whole:
+                    return run(*args, **kwargs)
+                breaks = self._breaks()
+                result, cut = run(*args, **kwargs)
+                if self._breaks() > breaks:  # then each piece wants its gradients as before
+                    self._why_not = "the model is compiled in pieces"
+                    run, is_whole = compiled(call), False
+                elif cut:
+                    self._count([_part(result, key) for key in cut])
+                return self._guarded(result, cut, used)
 
             return outside
 
         return around
 
-    def _guarded(self, part: Any, anchor: Any) -> Any:
-        """As differentiable as it was, to whoever asks; but to differentiate it is an error."""
-        if part.requires_grad or not part.is_floating_point():
-            return part
+    def _breaks(self) -> int:
+        return sum(self._torch._dynamo.utils.counters["graph_break"].values())
+
+    def _count(self, parts: list[Any]) -> None:
         self._runs += 1
-        self._bytes = max(self._bytes, part.nbytes)
-        return self._guard.apply(anchor, part)
+        self._outputs = max(self._outputs, len(parts))
+        self._bytes = max(self._bytes, *(part.nbytes for part in parts))
+
+    def _guarded(self, result: Any, cut: tuple[Any, ...], used: frozenset[Any]) -> Any:
+        """As differentiable as they were, to whoever asks; but to differentiate them is an error.
+
+        Each hangs on what is differentiated: autograd leaves out what leads to no weight.
+        """
+        if not cut:
+            return result
+        held = _part(result, next(iter(used)))
+        with self._torch.enable_grad():
+            return _with(result, {key: self._guard.apply(held, _part(result, key)) for key in cut})
 
 
 def _guard(torch: Any) -> Any:
     class Guard(torch.autograd.Function):  # type: ignore[misc]
+        generate_vmap_rule = True
+
         @staticmethod
-        def forward(ctx: Any, anchor: Any, part: Any) -> Any:
+        def forward(held: Any, part: Any) -> Any:
             return part.view_as(part)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            pass
 
         @staticmethod
         def backward(ctx: Any, gradient: Any) -> Any:
@@ -190,26 +221,38 @@ def _parts(result: Any) -> dict[Any, Any]:
     return dict(result.items()) if isinstance(result, dict) else {}
 
 
-def _changed(result: Any, used: frozenset[Any], unused: frozenset[Any], change: Any) -> Any:
-    """Only where the script gets what it differentiates as well. Traced by torch's compiler."""
+# The next four are traced by torch's compiler, and so are written plainly.
+
+
+def _cut(result: Any, used: frozenset[Any], unused: frozenset[Any]) -> tuple[Any, tuple[Any, ...]]:
+    """Without their way back, and which. Only where all is there that the script differentiates."""
+    if not all(_is_attached(_part(result, key)) for key in used):
+        return result, ()
+    cut = tuple(key for key in unused if _is_attached(_part(result, key)))
+    return _with(result, {key: _part(result, key).detach() for key in cut}), cut
+
+
+def _part(result: Any, key: Any) -> Any:
     if isinstance(result, dict):
-        if all(hasattr(result.get(key), "detach") for key in used):
-            for key in unused:
-                if hasattr(result.get(key), "detach"):
-                    result[key] = change(result[key])
-        return result
-    if type(result) not in (tuple, list) or len(result) <= max(used):
-        return result
-    if not all(hasattr(result[key], "detach") for key in used):
-        return result
-    made = [
-        change(part) if index in unused and hasattr(part, "detach") else part
-        for index, part in enumerate(result)
-    ]
-    return made if type(result) is list else tuple(made)
+        return result.get(key)
+    is_there = type(result) in (tuple, list) and isinstance(key, int) and key < len(result)
+    return result[key] if is_there else None
 
 
-def _is_differentiable(part: Any) -> bool:
+def _with(result: Any, changed: dict[Any, Any]) -> Any:
+    if isinstance(result, dict):
+        for key, part in changed.items():
+            result[key] = part
+        return result
+    parts = [changed.get(place, part) for place, part in enumerate(result)]
+    return parts if type(result) is list else tuple(parts)
+
+
+def _is_attached(part: Any) -> bool:
+    return getattr(part, "requires_grad", False)
+
+
+def _has_node(part: Any) -> bool:
     return getattr(part, "grad_fn", None) is not None
 
 
@@ -217,10 +260,12 @@ def _node(tensor: Any) -> Node:
     return tensor.grad_fn, tensor.output_nr
 
 
-def _reached(torch: Any, tensors: Any, ends: set[Node]) -> set[Node]:
-    """Which of the ends a backward pass from these tensors comes to, not through another one."""
-    given = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
-    pending = [_node(tensor) for tensor in given if _is_differentiable(tensor)]
+def _reached(tensors: list[Any], ends: set[Node]) -> set[Node]:
+    """Which of the ends a backward pass from these tensors comes to, not through another one.
+
+    All of them, where it is too far to see.
+    """
+    pending = [_node(tensor) for tensor in tensors if _has_node(tensor)]
     reached: set[Node] = set()
     known = set(pending)
     while pending and len(known) < MOST_NODES:
@@ -231,4 +276,4 @@ def _reached(torch: Any, tensors: Any, ends: set[Node]) -> set[Node]:
         ahead = [each for each in node[0].next_functions if each[0] is not None]
         pending += [each for each in ahead if each not in known]
         known.update(ahead)
-    return set(ends) if pending else reached
+    return ends if pending else reached
