@@ -37,7 +37,7 @@ def test_a_job_that_something_else_slowed_down_is_measured_again() -> None:
     again = bench(AS_IT_IS)
     found = start_of(slowed(5.0), builders.trial(), "speed", Plan(), again)
     assert found == pytest.approx(AS_IT_IS)
-    assert again.measured == [(Plan(), "screen", None)]
+    assert again.measured == [(Plan(), "baseline", None)]
 
 
 def test_the_first_stands_where_the_second_is_no_faster_or_came_to_nothing() -> None:

@@ -14,7 +14,7 @@ from hotloop.search.compare import LEAST_GAIN
 from hotloop.trial.side_by_side import SIDE_BY_SIDE
 from hotloop.trial.trial import State, Trial
 
-TIMED = ("baseline", "rescue", "screen", "proof", "rung")
+TIMED = ("baseline", "rescue", "screen", "again", "proof", "rung")
 """What trials are run for whose speed means something: others are watched too closely."""
 
 _FAILED = {
@@ -71,6 +71,8 @@ class Telling:
             return f"timed on smaller batches: {NOTHING if plan.is_empty else 'the plan'}"
         if purpose == "screen":
             return self._added(plan)
+        if purpose == "again":
+            return f"once more: {NOTHING if plan.is_empty else 'the plan'}"
         if purpose == "proof":
             return f"proof {self._rounds[key(plan)] + 1}: {self._proven(plan)}"
         if purpose == "rung":

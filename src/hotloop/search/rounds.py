@@ -13,9 +13,16 @@ from hotloop.search.compare import Pair
 
 
 class Rounds:
-    def __init__(self, plans: Mapping[str, Plan], bench: Bench, vital: Collection[str]) -> None:
+    def __init__(
+        self,
+        plans: Mapping[str, Plan],
+        bench: Bench,
+        vital: Collection[str],
+        purpose: str = "proof",
+    ) -> None:
         """`plans`: by the names they have here. `vital`: without which there is no comparison."""
         self._plans = plans
+        self._purpose = purpose
         self._bench = bench
         self._vital = vital
         self._seconds: list[dict[str, float]] = []
@@ -30,7 +37,7 @@ class Rounds:
         """In this order, or backwards. Raises BudgetSpent, and then keeps what came before it."""
         self._seconds.append({})
         for name in among if self.count % 2 else reversed(among):
-            score = self._bench.measure(self._plans[name], "proof")
+            score = self._bench.measure(self._plans[name], self._purpose)
             if score.value is not None:
                 self._seconds[-1][name] = score.value
                 continue

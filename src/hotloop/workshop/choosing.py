@@ -14,6 +14,7 @@ from hotloop.plan import Plan
 from hotloop.search.candidate import Candidate
 from hotloop.search.climb import Bench, BudgetSpent, Climb, Score, Tried, climb
 from hotloop.search.compare import LEAST_GAIN
+from hotloop.search.doubt import doubts
 from hotloop.search.interactions import apart, combined, names, without
 from hotloop.trial.trial import State, Trial
 from hotloop.workshop.examine import Examiner
@@ -99,6 +100,7 @@ class Choice:
             barred = {*self.excluded, *self.unfit}
             left = [one for one in candidates if one.lever not in barred]
             found = self._climbed(left, baseline, score, patience, footing)
+            found = self._believed(found, score, footing)
             if found.plan == footing.plan:
                 return found.plan
             plan = self._examined(found.plan, footing, examiner)
@@ -130,6 +132,22 @@ class Choice:
         footing.note(climb=found)
         kept = [one for one in found.tried if one.kept and one.score.value]
         self._gains |= {one.lever: one.best / (one.score.value or one.best) for one in kept}
+        return found
+
+    def _believed(self, found: Climb, score: float, footing: Footing) -> Climb:
+        """Without a plan, where what it seemed to win does not hold. Memory is what it is."""
+        best = [one.score.value for one in found.tried if one.plan == found.plan]
+        if found.plan == footing.plan or footing.options.objective != "speed" or not best:
+            return found
+        gain = score / (best[-1] or score)
+        self._workshop.keep_back(AFTER_THE_CLIMB)
+        reason = doubts(footing.plan, found.plan, gain, self._workshop)
+        self._workshop.keep_back(Later())
+        if not reason:
+            return found
+        tried = [replace(one, kept=False, reason=one.reason or reason) for one in found.tried]
+        found = replace(found, plan=footing.plan, tried=tuple(tried))
+        footing.note(climb=found)
         return found
 
     def _with_earlier(self, found: Climb) -> Climb:

@@ -40,6 +40,6 @@ def start_of(
     if first is None or second is None or first <= second * DISTURBED:
         return first
     try:
-        return min(bench.measure(plan, "screen").value or first, first)
+        return min(bench.measure(plan, "baseline").value or first, first)
     except BudgetSpent:
         return first
