@@ -196,21 +196,20 @@ class Examiner:
         return str(self.workshop.folder / "reference")
 
     def _judged(self, plan: Plan, bits: int) -> Equivalence:
-        witnesses = Witnesses(
-            self.reference, self._yardstick(bits), tuple(map(self._reseeded, SEEDS))
-        )
+        witnesses = Witnesses(self.reference, self._yardstick(bits), self._reseeded())
         candidate = self._run(plan, self._exam(eager_random=self._draws), "candidate")
         levers = [LEVERS[one.lever] for one in plan.levers]
         regroups = any(lever.regroups for lever in levers)
         hides = any(lever.hides_model for lever in levers)
         return judge(candidate, witnesses, factor_for(bits), regroups, hides)
 
-    def _reseeded(self, seed: int) -> Trial:
+    def _reseeded(self) -> tuple[Trial, ...]:
         """Each by itself: when the time is over after the first, that one was not for nothing."""
-        if seed not in self._by_seed:
-            exam = self._exam(seed=seed)
-            self._by_seed[seed] = self._run(self.start, exam, f"reseeded {seed}")
-        return self._by_seed[seed]
+        for seed in SEEDS:
+            if seed not in self._by_seed:
+                exam = self._exam(seed=seed)
+                self._by_seed[seed] = self._run(self.start, exam, f"reseeded {seed}")
+        return tuple(self._by_seed[seed] for seed in SEEDS)
 
     def _yardstick(self, bits: int) -> Trial:
         if bits not in self._yardsticks:
