@@ -10,20 +10,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from hotloop import schema
-from hotloop.cli import manual
-from hotloop.cli.main import COMMANDS
+from hotloop.cli import commands, manual
 
 DOCS = Path(__file__).parent
 
 
 def made() -> dict[Path, str]:
     """Every file, and what stands in it."""
-    pages = {
-        DOCS / "commands" / f"{name}.md": manual.page(name, COMMANDS[name]) for name in COMMANDS
-    }
+    pages = {DOCS / "commands" / f"{name}.md": manual.page(name) for name in commands.SUMMARIES}
     return {
         **pages,
-        DOCS / "commands" / "index.md": manual.index(COMMANDS),
+        DOCS / "commands" / "index.md": manual.index(),
         DOCS / "study.schema.json": schema.text(),
     }
 

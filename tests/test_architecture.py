@@ -11,7 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
-from hotloop.cli.main import COMMANDS
+from hotloop.cli import commands
 from tests.sources import PACKAGE, ROOT, Module, below, modules, reached_from
 
 CHILD = [
@@ -60,7 +60,8 @@ def test_imports_are_seen_for_what_they_are() -> None:
     assert "hotloop.trial.launch" in profile.ever - profile.at_once  # by a function
     assert "hotloop.trial.trial" not in profile.ever  # for its types alone
     assert reached_from("hotloop.study")["msgspec"] == ["hotloop.study", "hotloop.codec", "msgspec"]
-    assert "hotloop.trial.launch" not in reached_from("hotloop.cli.main")
+    for command in commands.SUMMARIES:
+        assert "hotloop.trial.launch" not in reached_from(f"hotloop.cli.{command}")
 
 
 def is_workload(module: Module) -> bool:
@@ -134,12 +135,12 @@ def test_no_packages_import_each_other_in_a_circle() -> None:
         pytest.fail(" → ".join(error.args[1]))
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", commands.SUMMARIES)
 def test_a_command_explains_itself(name: str) -> None:
-    command = COMMANDS[name]
-    for text in (command.SUMMARY, command.DESCRIPTION, command.USAGE):
+    command, summary = commands.module(name), commands.SUMMARIES[name]
+    for text in (summary, command.DESCRIPTION, command.USAGE):
         assert isinstance(text, str) and text.strip()
-    assert "\n" not in command.SUMMARY and not command.SUMMARY.endswith(".")
+    assert "\n" not in summary and not summary.endswith(".")
     assert command.USAGE.startswith(f"hotloop {name} ")
     assert callable(command.run) and callable(command.add_arguments)
 

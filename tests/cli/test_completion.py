@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hotloop.cli import commands
 from hotloop.cli.completion import SHELLS
-from hotloop.cli.main import COMMANDS, main
+from hotloop.cli.main import main
 
 READS = {
     "bash": ["bash", "-n"],
@@ -27,7 +28,7 @@ def script(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_shell_can_read_it(script: dict[str, str], shell: str, tmp_path: Path) -> None:
-    assert all(name in script[shell] for name in COMMANDS)
+    assert all(name in script[shell] for name in commands.SUMMARIES)
     assert "budget" in script[shell]
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")

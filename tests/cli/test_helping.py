@@ -4,8 +4,9 @@ import argparse
 
 import pytest
 
+from hotloop.cli import commands
 from hotloop.cli.helping import Formatter
-from hotloop.cli.main import COMMANDS, main
+from hotloop.cli.main import main
 
 WIDTH = 80
 
@@ -21,7 +22,7 @@ def shown(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", commands.SUMMARIES)
 def test_no_sentence_is_wider_than_the_terminal(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -32,8 +33,8 @@ def test_no_sentence_is_wider_than_the_terminal(
 
 def test_every_command_stands_beside_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
     begins = [line.split() for line in shown(capsys) if line.startswith("    ")]
-    told = {words[0]: len(words) for words in begins if words[0] in COMMANDS}
-    assert set(told) == set(COMMANDS) and min(told.values()) > 1
+    told = {words[0]: len(words) for words in begins if words[0] in commands.SUMMARIES}
+    assert set(told) == set(commands.SUMMARIES) and min(told.values()) > 1
 
 
 def test_what_takes_all_that_follows_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from hotloop import __version__
-from hotloop.cli.main import COMMANDS, main, parser
+from hotloop.cli import commands
+from hotloop.cli.main import main, parser
 from hotloop.errors import FailedInTraining, UsageError
 
 HEAVY = ("msgspec", "rich", "psutil", "pynvml", "numpy", "torch")
@@ -19,12 +20,14 @@ HEAVY = ("msgspec", "rich", "psutil", "pynvml", "numpy", "torch")
 def test_without_a_word_it_introduces_itself(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     out, err = capsys.readouterr()
-    shown = [name for name in COMMANDS if f"hotloop {name} " in out]
+    shown = [name for name in commands.SUMMARIES if f"hotloop {name} " in out]
     assert shown == ["optimize", "run", "report"]  # what people need; --help has all
     assert err == ""
 
 
-@pytest.mark.parametrize("words", [["--version"], ["--help"], *([c, "--help"] for c in COMMANDS)])
+@pytest.mark.parametrize(
+    "words", [["--version"], ["--help"], *([c, "--help"] for c in commands.SUMMARIES)]
+)
 def test_help_and_version(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         main(words)
@@ -86,12 +89,19 @@ class TestWords:
         assert (found.study, found.show_output, found.python) == (".hotloop", False, None)
 
 
+def test_only_the_command_that_is_asked_for_is_put_together() -> None:
+    both = [["profile", "train.py"], ["report"]]
+    assert all(parser(None, words[0]).parse_args(words) for words in both)
+    with pytest.raises(UsageError):
+        parser(None, "report").parse_args(["profile", "--steps", "3", "train.py"])
+
+
 class TestExplaining:
     def fail(self, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> int:
         def run(arguments: Any) -> int:
             raise error
 
-        monkeypatch.setattr(COMMANDS["run"], "run", run)
+        monkeypatch.setattr(commands.module("run"), "run", run)
         return main(["run", "train.py"])
 
     def test_what_the_script_said_comes_first(

@@ -10,7 +10,6 @@ TYPE_CHECKING = False  # see main
 if TYPE_CHECKING:
     from hotloop.comparing import Compared
 
-SUMMARY = "compare two studies: did a change make the job slower"
 USAGE = "hotloop compare [options] BEFORE AFTER"
 DESCRIPTION = """\
 Compares the time of a step in two studies of one job, made before and after a change on the same

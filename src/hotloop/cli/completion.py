@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-SUMMARY = "print a script that completes commands and options in your shell"
+from hotloop.cli import commands
+
 USAGE = "hotloop completion (bash | zsh | fish)"
 DESCRIPTION = """\
 Prints a script for your shell. To have it in every new one:
@@ -43,13 +44,11 @@ class _Command:
 
 
 def _commands() -> list[_Command]:
-    from hotloop.cli.main import COMMANDS
-
     found = []
-    for name, module in COMMANDS.items():
+    for name, summary in commands.SUMMARIES.items():
         parser = argparse.ArgumentParser(prog=name)
-        module.add_arguments(parser)
-        found.append(_Command(name, module.SUMMARY, parser._actions))
+        commands.module(name).add_arguments(parser)
+        found.append(_Command(name, summary, parser._actions))
     return found
 
 

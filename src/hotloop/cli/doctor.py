@@ -12,7 +12,6 @@ TYPE_CHECKING = False  # see main
 if TYPE_CHECKING:
     from hotloop.doctor.examination import Examination
 
-SUMMARY = "check the machine: what it can do, and what spoils measurements on it"
 USAGE = "hotloop doctor [options] [PATH…]"
 DESCRIPTION = """\
 Shows the machine, the most it can do (measured once, in some seconds, and kept in your cache), and

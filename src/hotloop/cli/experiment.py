@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from hotloop.experiments.lab import Lab
     from hotloop.job import ScriptJob
 
-SUMMARY = "run one of the well-known comparisons on this machine"
 USAGE = "hotloop experiment NAME [options]"
 DESCRIPTION = """\
 Runs a well-known comparison on this machine, with jobs that hotloop brings along: each case several

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
+
+TYPE_CHECKING = False  # see main
+if TYPE_CHECKING:
+    from typing import Any
+
+USUAL = 80
 
 
 class Formatter(argparse.HelpFormatter):
+    def __init__(self, prog: str, **settings: Any) -> None:
+        """argparse would import what packs archives, to ask for the width."""
+        super().__init__(prog, **{"width": _columns() - 2, **settings})
+
     def add_argument(self, action: argparse.Action) -> None:
         """argparse forgets that commands are indented: the longest had lines of their own."""
         super().add_argument(action)
@@ -25,3 +37,14 @@ class Formatter(argparse.HelpFormatter):
         if action.nargs == argparse.REMAINDER and action.metavar:
             return str(action.metavar)
         return super()._format_args(action, default_metavar)
+
+
+def _columns() -> int:
+    """Of the terminal. What the user says comes first, as it does everywhere."""
+    said = os.environ.get("COLUMNS", "")
+    if said.isdecimal() and int(said):
+        return int(said)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or USUAL  # type: ignore[union-attr]
+    except (AttributeError, ValueError, OSError):  # closed, or no terminal
+        return USUAL

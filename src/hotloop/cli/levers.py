@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 
-SUMMARY = "list and explain the optimisations hotloop knows"
 USAGE = "hotloop levers [NAME]"
 DESCRIPTION = """\
 Lists the optimisations that a plan may hold, or explains one of them: what it does to the training,

@@ -8,20 +8,7 @@ import io
 import os
 import sys
 
-from hotloop.cli import (
-    compare,
-    completion,
-    config,
-    doctor,
-    experiment,
-    levers,
-    optimize,
-    profile,
-    report,
-    resume,
-    run,
-    verify,
-)
+from hotloop.cli import commands, config
 from hotloop.cli.helping import Formatter
 from hotloop.errors import HotloopError, StudyNotWritable, UsageError
 from hotloop.version import VERSION
@@ -29,21 +16,7 @@ from hotloop.version import VERSION
 TYPE_CHECKING = False  # importing typing would take a fifth of the time that --help takes
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import ModuleType
     from typing import Any, NoReturn
-
-COMMANDS: dict[str, ModuleType] = {
-    "optimize": optimize,
-    "run": run,
-    "verify": verify,
-    "profile": profile,
-    "report": report,
-    "compare": compare,
-    "experiment": experiment,
-    "levers": levers,
-    "doctor": doctor,
-    "completion": completion,
-}
 
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 """What writing to a file that standard output was led into can come to."""
@@ -76,8 +49,13 @@ class _Parser(argparse.ArgumentParser):
         return arguments, unknown
 
 
-def parser(folder: str | None = None) -> argparse.ArgumentParser:
-    """`folder`: where to look for a configuration. None: there is none."""
+def parser(folder: str | None = None, asked: str | None = None) -> argparse.ArgumentParser:
+    """`folder`: where to look for a configuration. None: there is none.
+
+    `asked`: the word in a command's place. The others then go without their options, which take
+    longer to put together than all the rest, unless a configuration may name them. None: all.
+    """
+    path, table = config.read(folder) if folder is not None else ("", {})
     top = _Parser(
         prog="hotloop",
         description="Makes PyTorch jobs fast.",
@@ -86,21 +64,17 @@ def parser(folder: str | None = None) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     top.add_argument("--version", action="version", version=f"hotloop {VERSION}")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for name, module in COMMANDS.items():
-        command = commands.add_parser(
-            name,
-            help=module.SUMMARY,
-            description=module.DESCRIPTION,
-            usage=module.USAGE,
-            formatter_class=Formatter,
-            allow_abbrev=False,
+    places = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for name, summary in commands.SUMMARIES.items():
+        command = places.add_parser(
+            name, help=summary, formatter_class=Formatter, allow_abbrev=False
         )
-        module.add_arguments(command)
-    if folder is not None:
-        path, table = config.read(folder)
-        if table:
-            config.preset(commands.choices, path, table)
+        if table or asked in (None, name):
+            module = commands.module(name)
+            command.usage, command.description = module.USAGE, module.DESCRIPTION
+            module.add_arguments(command)
+    if table:
+        config.preset(places.choices, path, table)
     return top
 
 
@@ -152,9 +126,12 @@ def _obey(words: list[str]) -> int:
         sys.stdout.write(WELCOME)
         return 0
     if words[0] == "optimize":
+        from hotloop.cli import resume
+
         words = [words[0], *resume.spelled_out(words[1:])]
-    arguments = parser(_here()).parse_args(words)
-    return int(COMMANDS[arguments.command].run(arguments))
+    asked = next((word for word in words if not word.startswith("-")), "")
+    arguments = parser(_here(), asked).parse_args(words)
+    return int(commands.module(arguments.command).run(arguments))
 
 
 def _here() -> str | None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-TYPE_CHECKING = False  # see main
-if TYPE_CHECKING:
-    from types import ModuleType
+from hotloop.cli import commands
 
 
-def page(name: str, module: ModuleType) -> str:
+def page(name: str) -> str:
+    module, summary = commands.module(name), commands.SUMMARIES[name]
     parser = argparse.ArgumentParser(prog=f"hotloop {name}", add_help=False)
     module.add_arguments(parser)
     actions = [one for one in parser._actions if one.help != argparse.SUPPRESS]
@@ -18,7 +17,7 @@ def page(name: str, module: ModuleType) -> str:
     lines = [
         f"# hotloop {name}",
         "",
-        f"{module.SUMMARY[0].upper()}{module.SUMMARY[1:]}.",
+        f"{summary[0].upper()}{summary[1:]}.",
         "",
         "```",
         module.USAGE,
@@ -33,9 +32,10 @@ def page(name: str, module: ModuleType) -> str:
     return "\n".join(lines) + "\n"
 
 
-def index(commands: dict[str, ModuleType]) -> str:
+def index() -> str:
     rows = [
-        f"| [hotloop {name}]({name}.md) | {_cell(one.SUMMARY)} |" for name, one in commands.items()
+        f"| [hotloop {name}]({name}.md) | {_cell(summary)} |"
+        for name, summary in commands.SUMMARIES.items()
     ]
     return "\n".join(["# Commands", "", "| command | |", "| --- | --- |", *rows, ""])
 

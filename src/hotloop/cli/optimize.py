@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from hotloop.study import Options, Study
     from hotloop.workshop.watching import Outlook
 
-SUMMARY = "find what makes a script faster, and prove it"
 USAGE = "hotloop optimize [options] (SCRIPT | -m MODULE) [ARGS…]"
 DESCRIPTION = """\
 Runs a training script many times for a short while, unmodified, each time in a process of its own;

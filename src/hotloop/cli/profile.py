@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from hotloop.study import Study
     from hotloop.trial.trial import Trial
 
-SUMMARY = "measure a script: how fast it is, where each step's time goes and what limits it"
 USAGE = "hotloop profile [options] (SCRIPT | -m MODULE) [ARGS…]"
 DESCRIPTION = """\
 Runs a training script for a short while, unmodified, in a process of its own, and says how fast it

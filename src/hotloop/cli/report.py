@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from hotloop.report.page import Page
     from hotloop.study import Study
 
-SUMMARY = "make the report of a study: a page, Markdown, or the data"
 USAGE = "hotloop report [options] [STUDY]"
 DESCRIPTION = """\
 Makes the report of a study that `hotloop optimize`, `profile` or `verify` has left: one HTML file

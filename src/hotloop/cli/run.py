@@ -14,7 +14,6 @@ TYPE_CHECKING = False  # see main
 if TYPE_CHECKING:
     from hotloop.job import ScriptJob
 
-SUMMARY = "run a script, exactly as python would, under a plan if one is given"
 USAGE = "hotloop run [options] (SCRIPT | -m MODULE) [ARGS…]"
 DESCRIPTION = """\
 Runs a training script as `python SCRIPT ARGS…` would: the same output, signals, working directory

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from hotloop.plan import Plan
     from hotloop.study import Study
 
-SUMMARY = "look whether a plan leaves the training as it is"
 USAGE = "hotloop verify --plan FILE [options] (SCRIPT | -m MODULE) [ARGS…]"
 DESCRIPTION = """\
 Runs a training script as it is and under a plan, over the same batches from the same weights, and
