@@ -169,13 +169,13 @@ def test_each_trial_may_end_early_when_it_is_clearly_worse_than_the_best() -> No
 
 
 def test_what_was_tried_says_what_it_was_held_against() -> None:
-    law = gains(bf16=2.0, compile=1.01, channels_last=0.5)
+    law = gains(bf16=2.0, compile=1.005, channels_last=0.5)
     shares = {"bf16": 0.5, "compile": 0.4, "channels_last": 0.3}
     found = climbed(law, shares, SimulatedBench(law))
     told = [(one.lever, one.best, one.kept, one.reason) for one in found.tried[:3]]
     assert told == [
         ("bf16", 1.0, True, ""),
-        ("compile", 0.5, False, "1.010× is less than the 1.020× that would count"),
+        ("compile", 0.5, False, "1.005× is less than the 1.010× that would count"),
         ("channels_last", 0.5, False, "worse: 0.500× the best until then"),
     ]
     assert found.tried[1].plan == plan_of("bf16", "compile")
@@ -458,6 +458,13 @@ def test_where_time_is_short_what_compiles_comes_last() -> None:
     assert first == ["fused_optimizer", "channels_last", "compile"]
     usual = climb(1.0, offered, SimulatedBench(gains(fused_optimizer=1.2)), FOR_EVER)
     assert usual.tried[0].lever == "compile"
+
+
+@pytest.mark.parametrize(("first", "kept"), [(1.0, set()), (2.0, {"bf16", "compile"})])
+def test_a_further_change_may_win_less_than_the_first(first: float, kept: set[str]) -> None:
+    law = gains(bf16=first, compile=1.015)
+    found = climbed(law, {"bf16": 0.5, "compile": 0.4}, SimulatedBench(law))
+    assert set(names(found.plan)) == kept
 
 
 @pytest.mark.parametrize(

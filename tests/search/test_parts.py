@@ -39,6 +39,14 @@ def test_passengers_come_the_least_useful_first() -> None:
     assert measured(plan_of(*THREE), THREE, bench).passengers == ("bf16", "tf32")
 
 
+@pytest.mark.parametrize(("gain", "gone"), [(1.015, ()), (1.005, ("tf32",))])
+def test_a_part_may_be_smaller_than_a_gain_that_is_worth_a_change(
+    gain: float, gone: tuple[str, ...]
+) -> None:
+    bench = SimulatedBench(gains(bf16=2.0, compile=1.5, tf32=gain), 0.001)
+    assert measured(plan_of(*THREE), THREE, bench).passengers == gone
+
+
 @pytest.mark.parametrize("budget", range(8))
 def test_what_is_not_decided_when_the_time_is_over_is_no_passenger(budget: int) -> None:
     bench = SimulatedBench(gains(compile=3.0), 0.001, budget=budget)

@@ -10,7 +10,7 @@ from hotloop import units
 from hotloop.figures import step_times
 from hotloop.plan import Plan
 from hotloop.report.plan_words import NOTHING, beyond, key, plan_words, setting_words
-from hotloop.search.compare import LEAST_GAIN
+from hotloop.search.compare import worth_adding
 from hotloop.trial.side_by_side import SIDE_BY_SIDE
 from hotloop.trial.trial import State, Trial
 
@@ -53,7 +53,7 @@ class Telling:
         self._objective = objective
         self._baseline: float | None = None
         self._best: float | None = None
-        self._best_plan = Plan()
+        self._best_plan = self._start = Plan()
         self._whole = Plan()
         self._rounds: Counter[frozenset[str]] = Counter()
         self._measured: list[tuple[Plan, float]] = []
@@ -119,7 +119,8 @@ class Telling:
             return _FAILED[trial.state], _REPEATED.sub(r"\1: ", " ".join(trial.reason.split()))
         if trial.purpose != "screen" or value is None or self._best is None:
             return "", ""
-        if self._best / value >= 1 + LEAST_GAIN:
+        least = worth_adding(to_others=self._best_plan != self._start)
+        if self._best / value >= least:
             return "kept", ""
         return "refused", f"no gain over {value_words(self._best, self._objective)}"
 
@@ -142,6 +143,7 @@ class Telling:
             self._baseline = self._best = value
         if trial.purpose == "rescue" and value is not None:
             self._best, self._best_plan = value, trial.plan
+            self._start = trial.plan
         if outcome == "kept":
             self._best, self._best_plan = value, trial.plan
 

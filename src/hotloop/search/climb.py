@@ -12,7 +12,7 @@ from hotloop.levers.base import MUCH_FASTER
 from hotloop.plan import LeverSetting, Plan
 from hotloop.search import second_looks
 from hotloop.search.candidate import Candidate, most_promising_first
-from hotloop.search.compare import LEAST_GAIN
+from hotloop.search.compare import LEAST_GAIN, worth_adding
 from hotloop.search.interactions import (
     combined,
     is_needless,
@@ -230,7 +230,9 @@ class _Ascent:
             plan = without(plan, lever)
             score = self._measure(plan)
         gain = None if score.value is None else self._best / score.value
-        least = 1 / (1 + LEAST_GAIN) if instead_of else 1 + LEAST_GAIN  # less is better, if as fast
+        least = worth_adding(to_others=self._plan != self._start)
+        if instead_of:
+            least = 1 / (1 + LEAST_GAIN)  # fewer are better, if as fast
         reason = (score.reason or "no value") if gain is None else _too_little(gain, least)
         name = "+".join(chosen.lever for chosen in plan.levers if chosen in added)
         self._tried.append(Tried(plan, name, score, self._best, not reason, reason))

@@ -20,6 +20,8 @@ RISK = 0.005
 """One-sided: how often a gain is claimed where there is none, at the most."""
 LEAST_GAIN = 0.02
 """Less is not worth a change of anybody's script."""
+LEAST_ADDED = 0.01
+"""Less is not worth a further one, where the script is changed already."""
 CERTAIN, SURE, LIKELY = 0.001, 0.01, 0.1
 """Risks of a wrong word on one part of a plan, where the plan as a whole is proven."""
 
@@ -68,7 +70,7 @@ def part(
     """`alike`: pairs that spread as these do, and which the spread is taken from."""
     interval = stats.pooled_interval(_logs(pairs), [_logs(each) for each in alike], risk)
     ratio, low, high = (math.exp(x) for x in (interval.mean, interval.low, interval.high))
-    reason = _why_not(ratio, low, counts(0.0))
+    reason = _why_not(ratio, low, worth_adding(to_others=True))
     return Comparison(tuple(pairs), ratio, low, high, not reason, reason)
 
 
@@ -81,6 +83,11 @@ def failed(pairs: Sequence[Pair], reason: str) -> Comparison:
 def counts(floor: float) -> float:
     """The least ratio that is worth a claim."""
     return 1 + max(LEAST_GAIN, floor)
+
+
+def worth_adding(*, to_others: bool) -> float:
+    """The least ratio for which an optimisation is taken into a plan."""
+    return 1 + (LEAST_ADDED if to_others else LEAST_GAIN)
 
 
 def undisturbed(pairs: Sequence[Pair]) -> tuple[list[Pair], list[Pair]]:

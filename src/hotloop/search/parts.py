@@ -106,7 +106,7 @@ class _Questions:
         if not self._is_known(lever):
             return False
         found = self._compared(lever, risk)
-        is_passenger = len(found.pairs) > 1 and found.high < compare.counts(0.0)
+        is_passenger = len(found.pairs) > 1 and found.high < compare.worth_adding(to_others=True)
         return found.faster or is_passenger
 
     def _compared(self, lever: str, risk: float = LIKELY) -> Comparison:
