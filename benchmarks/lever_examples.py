@@ -45,6 +45,7 @@ def _two(lever: str, wins: str, loses: str, where: str = "cpu", **more: str) -> 
 LANGUAGE, VISION = "benchmarks/jobs/language.py", "benchmarks/jobs/vision.py"
 GPT2 = f"{LANGUAGE} --words 50304 --width 768 --heads 12 --context 512"
 MOUNTED = "benchmarks/jobs/mounted.py"
+ENLARGING = "benchmarks/jobs/enlarging.py"
 AUGMENTED = "benchmarks/jobs/augmented.py:Augmented"
 CONTROL = "benchmarks/planted/control_cpu.py"
 TINY = "examples/tiny_microbatches.py:TinyMicrobatches"
@@ -75,6 +76,12 @@ EXAMPLES = (
         "fused_attention",
         f"{LANGUAGE} --context 512 --batch 2",
         f"{LANGUAGE} --context 16 --batch 64",
+        only="compile",
+    ),
+    *_two(
+        "fused_upsampling",
+        ENLARGING,
+        f"{ENLARGING} --channels 128 --width 7 --size 8 --times 1 --batch 2",
         only="compile",
     ),
     *_two("compile_loss", f"{LANGUAGE} --layers 1 --words 20000", f"{LANGUAGE} --words 64"),

@@ -55,6 +55,9 @@ TRIALS = {
     "compile": Asked(f"{GPT2} --layers 4"),
     "compile_blocks": Asked(f"{GPT2} --layers 12"),
     "fused_attention": Asked(f"{GPT2} --layers 4 --batch 16", ("bf16", "compile")),
+    "fused_upsampling": Asked(
+        f"{JOBS}/enlarging.py --size 128 --channels 64 --width 3", ("bf16", "compile")
+    ),
     "compile_loss": Asked(f"{GPT2} --layers 2 --batch 16", ("bf16",)),
     "shape_padding": Asked(GPT2.replace("50304", "50257"), ("bf16", "compile")),
     "chunked_loss": Asked(f"{GPT2} --layers 2 --batch 16"),

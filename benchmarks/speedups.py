@@ -95,7 +95,8 @@ SCRIPTS = (
     Script("resnet", "resnet18.py --steps 100000", 2.7),
     Script("resnet-256", "resnet18.py --batch 256 --steps 100000", 3.3),
     Script("gpt2", "gpt2.py", 9.0),
-    Script("unet", "unet3d.py", 3.5),
+    Script("unet", "unet3d.py --batch 1", 3.5),
+    Script("unet-4", "unet3d.py", 3.5),
     # To be held to the same script where it fits: own_flags.py --flags="--gib 0" --at-least 0.77.
     Script("card", "small_card.py", None, options="--objective memory"),
     # To be held to its author's own best flags: see own_flags.py.

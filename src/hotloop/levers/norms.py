@@ -73,14 +73,13 @@ def _replace(torch: Any, graph: Any, node: Any) -> None:
             return method("view", factor, -1, *(1,) * (dimensions - 2))
 
         wide = method("to", x, torch.promote_types(dtype(x), torch.float32))
-        parts = wide if groups is None else method("unflatten", wide, 1, (groups, -1))
-        over = tuple(range(2, dimensions + (groups is not None)))
-        both = call(torch.var_mean, parts, dim=over, correction=0, keepdim=True)
+        over = tuple(range(2, dimensions))
+        both = call(torch.var_mean, wide, dim=over, correction=0, keepdim=True)
         variance, mean = (call(operator.getitem, both, index) for index in range(2))
-        made = call(torch.sub, parts, mean)
-        made = call(torch.mul, made, call(torch.rsqrt, call(torch.add, variance, eps)))
         if groups is not None:
-            made = method("flatten", made, 1, 2)
+            variance, mean = _of_groups(method, call, torch, variance, mean, groups)
+        made = call(torch.sub, wide, mean)
+        made = call(torch.mul, made, call(torch.rsqrt, call(torch.add, variance, eps)))
         if weight is not None:
             made = call(torch.mul, made, along_channels(weight))
         if bias is not None:
@@ -89,6 +88,28 @@ def _replace(torch: Any, graph: Any, node: Any) -> None:
     made.meta.update(node.meta)
     node.replace_all_uses_with(made)
     graph.erase_node(node)
+
+
+def _of_groups(
+    method: Any, call: Any, torch: Any, variance: Any, mean: Any, groups: int
+) -> tuple[Any, Any]:
+    """Of each channel's group, from what is known of each channel.
+
+    Channels that lie side by side are gone over side by side. A group by itself would be a few
+    numbers here and a few there, as many passes over memory as there are groups.
+    """
+
+    def average(values: Any) -> Any:
+        return method("mean", values, 2, True)
+
+    def for_each_channel(values: Any) -> Any:
+        return method("flatten", method("expand_as", values, means), 1, 2)
+
+    means, variances = (method("unflatten", one, 1, (groups, -1)) for one in (mean, variance))
+    middle = average(means)
+    between = average(method("square", call(torch.sub, means, middle)))
+    within = call(torch.add, average(variances), between)
+    return for_each_channel(within), for_each_channel(middle)
 
 
 def _runs(torch: Any, rewritten: Any) -> bool:

@@ -21,6 +21,7 @@ from hotloop.levers.fp8 import Fp8
 from hotloop.levers.fp16 import Fp16
 from hotloop.levers.fused_attention import FusedAttention
 from hotloop.levers.fused_optimizer import FusedOptimizer
+from hotloop.levers.fused_upsampling import FusedUpsampling
 from hotloop.levers.gpu_augment import GpuAugment
 from hotloop.levers.loader_workers import LoaderWorkers
 from hotloop.levers.microbatch import Microbatch
@@ -57,6 +58,7 @@ _ALL: tuple[type[Lever], ...] = (
     CompileBlocks,
     UnusedOutputs,
     FusedAttention,
+    FusedUpsampling,
     Fp8,  # before the padding: it takes products of whole tiles alone
     ShapePadding,  # after the attention, whose products it would hide
     CompileLoss,

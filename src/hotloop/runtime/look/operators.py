@@ -92,7 +92,7 @@ class OperatorProbe:
             flops=dict(self._flops),
             convolution_flops=dict(self._convolutions),
             bytes=self._bytes,
-            by_name=dict(self._by_name.most_common(50)),
+            by_name=dict(self._by_name.most_common()),
             without_formula=dict(self._without_formula),
             lines=self._kept_lines(),
             attention=self._kept_attention(),
