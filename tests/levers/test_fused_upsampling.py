@@ -88,6 +88,21 @@ def test_the_result_has_the_order_of_its_input(directions: int, last: bool, torc
     assert made.is_contiguous(memory_format=order if last else torch.contiguous_format)
 
 
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(("size", "factor"), [(1, 4), (1, 1), (3, 1)])
+def test_what_is_written_to_the_result_is_not_written_to_the_input(
+    size: int, factor: int, torch: Any
+) -> None:
+    def generated(x: Any) -> Any:
+        return torch.nn.functional.interpolate(x, scale_factor=float(factor)).relu_()
+
+    x = torch.randn(2, 3, size, size)
+    before = x.clone()
+    compiled, _ = rewritten(torch, generated)
+    assert torch.equal(compiled(x), generated(before))
+    assert torch.equal(x, before)
+
+
 def upsampled(**how: Any) -> Any:
     import torch
 

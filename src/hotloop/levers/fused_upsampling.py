@@ -89,7 +89,8 @@ class FusedUpsampling(Lever):
             if isinstance(factors, str):
                 self._reasons[factors] += 1
                 continue
-            _repeat(graph, node, factors, _has_channels_last(self._torch, captured, len(factors)))
+            last = _has_channels_last(self._torch, captured, len(factors))
+            _repeat(self._torch, graph, node, factors, last)
             count += 1
         if count:
             graph.lint()
@@ -133,7 +134,7 @@ def _has_channels_last(torch: Any, captured: Captured, directions: int) -> bool:
     )
 
 
-def _repeat(graph: Any, node: Any, factors: Sequence[int], channels_last: bool) -> None:
+def _repeat(torch: Any, graph: Any, node: Any, factors: Sequence[int], channels_last: bool) -> None:
     """A dimension of one behind each direction, expanded, and the two made one."""
     first = 1 if channels_last else 2
     x = given(node, 0, "input")
@@ -144,6 +145,8 @@ def _repeat(graph: Any, node: Any, factors: Sequence[int], channels_last: bool) 
         sizes = [-1] * (2 + 2 * len(factors))
         sizes[first + 1 : first + 2 * len(factors) : 2] = factors
         made = graph.call_method("expand", (made, *sizes))
+        # Of one pixel all repetitions would be that pixel, and so would what is written to them.
+        made = graph.call_method("clone", (made,), {"memory_format": torch.contiguous_format})
         for index in range(len(factors)):
             made = graph.call_method("flatten", (made, first + index, first + index + 1))
         if channels_last:
