@@ -34,7 +34,8 @@ def _replaced(torch: Any) -> Iterator[tuple[Any, str]]:
     numpy = pytest.importorskip("numpy")
     for name in (*randomness.DROPOUTS, "scaled_dot_product_attention"):
         yield torch.nn.functional, name
-    yield torch, "manual_seed"
+    for name in ("manual_seed", *randomness.LIKE):
+        yield torch, name
     yield random, "seed"
     yield numpy.random, "seed"
     yield numpy.random, "default_rng"

@@ -143,3 +143,44 @@ def test_compiled_code_may_be_told_to_draw_what_eager_code_would(torch: Any, pin
         assert not inductor.fallback_random
         pin(eager_random=True)
         assert inductor.fallback_random
+
+
+@pytest.mark.parametrize("name", randomness.LIKE)
+def test_noise_like_a_tensor_does_not_depend_on_its_order(
+    name: str, torch: Any, pin: Any, compiler: Any
+) -> None:
+    def drawn(order: Any, how: Any) -> tuple[Any, Any]:
+        pin(eager_random=True)
+        x = torch.zeros(2, 8, 5, 5).contiguous(memory_format=order)
+        more = (10,) if name == "randint_like" else ()
+
+        def noise(x: Any) -> Any:
+            return getattr(torch, name)(x, *more)
+
+        return how(noise)(x), torch.rand(())
+
+    plain, after = drawn(torch.contiguous_format, lambda function: function)
+    for how in (lambda function: function, compiler):
+        noise, next_one = drawn(torch.channels_last, how)
+        assert torch.equal(noise, plain)
+        assert torch.equal(next_one, after)
+        assert noise.is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.fixture
+def compiler(torch: Any) -> Any:
+    """torch's own, which is to draw what eager code would."""
+    import torch._inductor.config as inductor
+
+    torch._dynamo.reset()
+    with inductor.patch(fallback_random=True):
+        yield torch.compile
+    torch._dynamo.reset()
+
+
+def test_noise_keeps_what_is_asked_of_it(torch: Any, pin: Any) -> None:
+    pin()
+    x = torch.zeros(2, 3, 4, 4).contiguous(memory_format=torch.channels_last)
+    noise = torch.randn_like(x, dtype=torch.float64, requires_grad=True)
+    assert noise.dtype == torch.float64 and noise.requires_grad and noise.is_leaf
+    assert torch.randn_like(x, memory_format=torch.contiguous_format).is_contiguous()

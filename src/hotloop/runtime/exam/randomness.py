@@ -2,7 +2,8 @@
 
 Seeds are fixed, also for scripts that set none. What a dataset draws depends on the samples that
 are asked for, not on the process that loads them. Dropout is off: compiled code draws other masks
-than eager code from the same seed, and neither is wrong.
+than eager code from the same seed, and neither is wrong. Noise that is drawn to look like a tensor
+does not depend on that tensor's order in memory.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ DROPOUTS = (
     "feature_alpha_dropout",
 )
 
+LIKE = ("randn_like", "rand_like", "randint_like")
+
 
 def pin(torch: Any, offset: int, eager_random: bool) -> None:
     """`offset` is added to every seed, for a run that differs by chance alone."""
@@ -40,6 +43,8 @@ def pin(torch: Any, offset: int, eager_random: bool) -> None:
         _shift_seeds(random, "seed", offset)
     _pin_datasets(torch, offset)
     _switch_dropout_off(torch.nn.functional)
+    for name in LIKE:
+        setattr(torch, name, _in_plain_order(torch, getattr(torch, name)))
     augmenting.switch_off()
     if eager_random:
         import torch._inductor.config as inductor
@@ -152,6 +157,20 @@ def _switch_dropout_off(functional: Any) -> None:
         return attention(query, key, value, attn_mask, 0.0, *args, **kwargs)
 
     functional.scaled_dot_product_attention = scaled_dot_product_attention
+
+
+def _in_plain_order(torch: Any, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Numbers are drawn as they come to lie, so channels-last noise would be another noise."""
+
+    @functools.wraps(original)
+    def like(input: Any, *args: Any, **kwargs: Any) -> Any:
+        if "memory_format" in kwargs or input.layout is not torch.strided or input.is_contiguous():
+            return original(input, *args, **kwargs)
+        drawn = original(input, *args, memory_format=torch.contiguous_format, **kwargs)
+        laid = torch.empty_like(input, dtype=drawn.dtype, device=drawn.device)
+        return laid.copy_(drawn.detach()).requires_grad_(drawn.requires_grad)
+
+    return like
 
 
 def _without_dropping(original: Callable[..., Any]) -> Callable[..., Any]:
