@@ -54,6 +54,8 @@ class Seams:
     """
     model: Seam = field(default_factory=Seam)
     """A root module is called: (module, …) -> output."""
+    late_model: Seam = field(default_factory=Seam)
+    """A model is called that training came to after its first steps: (module, …) -> output."""
     compiling: Seam = field(default_factory=Seam)
     """A model is about to be compiled by the compile lever: (module).
 

@@ -66,8 +66,10 @@ class Autocasting:
         _keep_compiled_code_apart(torch, self.format)
         seams.autocast.before.append(self._steer)
         seams.autocast.after.append(self._restore)
-        seams.model.before.append(self._open)
-        seams.model.after.append(self._resume)
+        # A discriminator that joins in later is given what the others have made in the format.
+        for models in (seams.model, seams.late_model):
+            models.before.append(self._open)
+            models.after.append(self._resume)
         for seam in (seams.backward, seams.grad):
             seam.before.append(self._differentiate)
         seams.step.before.append(lambda args, kwargs: self._close())

@@ -6,6 +6,7 @@ between root calls and never during one; afterwards only the classes of the root
 Never an instance: a patched instance cannot be pickled, and its deep copies share weights.
 
 Discovery begins with the first backward pass, unless somebody must hear of the very first call.
+Who asks for it hears of models, too, that join in after it has ended: see `late_roots`.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import weakref
 from time import perf_counter_ns
 from typing import Any
 
+from hotloop.runtime.late_roots import awaited
 from hotloop.runtime.patches import Patches
-from hotloop.seams import Seams
+from hotloop.seams import Seam, Seams
 
 DISCOVERY_STEPS = 5
 
@@ -42,6 +44,9 @@ class RootFinder:
         self.steps = 0
         """Steps that discovery has disturbed so far."""
         self.roots: list[weakref.ref[Any]] = []
+        self._optimizers: list[weakref.ref[Any]] = []
+        self._late: set[type] = set()
+        """Classes of models that are yet to be called."""
 
     def attach(self, patches: Patches) -> None:
         self._patches = patches
@@ -53,6 +58,8 @@ class RootFinder:
         elif self._seams.model.is_used and not self._listening:
             self._listening = True
             self._seams.optimizer.before.append(self._build)
+            if self._seams.late_model.is_used:
+                self._seams.optimizer.after.append(self._built)
             self._seams.backward.before.append(self._begin)
             self._seams.step.after.append(self._count_step)
             self._seams.batch.before.append(self._load)
@@ -68,6 +75,11 @@ class RootFinder:
 
     def _build(self, args: Any, kwargs: Any) -> None:
         self._optimizer_built = True
+
+    def _built(self, args: Any, result: Any, began: int) -> None:
+        self._optimizers.append(weakref.ref(args[0]))
+        if self._settled:
+            self._await_others()
 
     def _load(self, args: Any, kwargs: Any) -> None:
         # What runs inside the loader (torchvision's transforms are modules too) is no root.
@@ -125,6 +137,18 @@ class RootFinder:
             self._seams.batch.before.remove(self._load)
             self._seams.batch.after.remove(self._loaded)
         self._watch_classes()
+        if self._seams.late_model.is_used:
+            self._await_others()
+
+    def _await_others(self) -> None:
+        optimizers, roots = (
+            [one for known in all_known if (one := known()) is not None]
+            for all_known in (self._optimizers, self.roots)
+        )
+        kinds = {type(one) for one in awaited(self._torch, optimizers, roots)}
+        new = kinds - self._late - {type(root) for root in roots}
+        self._late |= new
+        self._watch_late(new)
 
     def _open(self) -> None:
         finder = self
@@ -169,8 +193,15 @@ class RootFinder:
     def _watch_classes(self) -> None:
         for kind in {type(root) for known in self.roots if (root := known()) is not None}:
             self._patches.replace(kind, "__call__", self._outermost(kind.__call__))
+        self._watch_late(self._late)
 
-    def _outermost(self, original: Any) -> Any:
+    def _watch_late(self, kinds: set[type]) -> None:
+        for kind in kinds:
+            call: Any = kind.__call__
+            watched = self._outermost(call, self._seams.late_model)
+            self._patches.replace(kind, "__call__", watched)
+
+    def _outermost(self, original: Any, seam: Seam | None = None) -> Any:
         """A root's class may also stand inside a root: a Sequential in a Sequential.
 
         Taking the patch away during a call would spare the inner ones a look, but changing a class
@@ -181,16 +212,19 @@ class RootFinder:
         def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:
             if self._inside or is_compiling():  # what is compiled only now finds ours
                 return original(module, *args, **kwargs)
-            return observe(original, module, args, kwargs)
+            return observe(original, module, args, kwargs, seam)
 
         return __call__
 
-    def _observe(self, original: Any, module: Any, args: Any, kwargs: Any) -> Any:
+    def _observe(
+        self, original: Any, module: Any, args: Any, kwargs: Any, seam: Seam | None = None
+    ) -> Any:
         """One call of a root, told to who listens; calls of other roots inside it are not."""
         if not self._is_root_call(module):
             return original(module, *args, **kwargs)
+        seam = seam or self._seams.model
         self._inside = True
-        for tell in self._seams.model.before:
+        for tell in seam.before:
             tell((module, *args), kwargs)
         result = None
         began = perf_counter_ns()
@@ -199,5 +233,5 @@ class RootFinder:
             return result
         finally:
             self._inside = False
-            for tell_after in self._seams.model.after:
+            for tell_after in seam.after:
                 tell_after((module, *args, *kwargs.values()), result, began)
