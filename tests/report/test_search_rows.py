@@ -55,6 +55,13 @@ class TestWon:
         proof = Proof(BOTH, ratio(20, 10), (Contribution("bf16", failed),), (), 0.0)
         assert [row.gain for row in rows(won(proof=proof)).ladder] == ["", "needed", "–"]
 
+    def test_what_was_not_shown_to_help_by_itself_is_named(self) -> None:
+        assert texts(rows(won()), "undecided") == []
+        slower = Contribution("bf16", ratio(9, 10))
+        proof = Proof(BOTH, ratio(20, 10), (slower, Contribution("compile", ratio(16, 10))), (), 0)
+        (told,) = texts(rows(won(proof=proof)), "undecided")
+        assert told.startswith("bf16: not shown to help by itself; it stays")
+
     def test_where_the_time_goes_is_told_before_and_after(self) -> None:
         data = rows(won()).phases[0]
         assert (data.name, data.text.split()) == (

@@ -460,6 +460,12 @@ def test_where_time_is_short_what_compiles_comes_last() -> None:
     assert usual.tried[0].lever == "compile"
 
 
+def test_what_is_just_too_little_is_told_in_more_digits() -> None:
+    law = gains(bf16=1.01996)
+    (tried,) = climbed(law, {"bf16": 0.5}, SimulatedBench(law)).tried
+    assert tried.reason == "1.01996× is less than the 1.020× that would count"
+
+
 @pytest.mark.parametrize(("first", "kept"), [(1.0, set()), (2.0, {"bf16", "compile"})])
 def test_a_further_change_may_win_less_than_the_first(first: float, kept: set[str]) -> None:
     law = gains(bf16=first, compile=1.015)

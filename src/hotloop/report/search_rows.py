@@ -80,6 +80,7 @@ def rows(study: Study) -> SearchRows:
             *(rescue_rows.facts(found.rescue) if found.rescue else ()),
             *((("limited by", study.diagnosis.verdict),) if study.diagnosis else ()),
             *_sizes(found.sizes),
+            *_undecided(found),
             *_refused(found),
             *(equivalence_rows.facts(found.equivalence) if found.equivalence else ()),
             *_soaked(found.soaked),
@@ -101,6 +102,17 @@ def _headline(found: Found, figures: SearchFigures) -> str:
     claims += _training(found.equivalence)
     changes = _changes(figures.before, figures.after, found.options.objective)
     return ": ".join(part for part in (", ".join(claims), ", ".join(changes)) if part)
+
+
+def _undecided(found: Found) -> list[tuple[str, str]]:
+    """What is in the plan, which was proven as a whole, without having shown what it adds."""
+    parts = found.proof.contributions if found.plan and found.proof else ()
+    open_ = [one.lever for one in parts if one.comparison.pairs and not one.comparison.faster]
+    if not open_:
+        return []
+    what = "it stays" if len(open_) == 1 else "they stay"
+    why = f"not shown to help by itself; {what} in the plan that was proven as a whole"
+    return [("undecided", f"{', '.join(open_)}: {why}")]
 
 
 def _training(found: Equivalence | None) -> list[str]:

@@ -276,4 +276,5 @@ def _too_little(gain: float, least: float) -> str:
         return ""
     if gain < 1:
         return f"worse: {gain:.3f}× the best until then"
-    return f"{gain:.3f}× is less than the {least:.3f}× that would count"
+    digits = 3 if f"{gain:.3f}" != f"{least:.3f}" else 5
+    return f"{gain:.{digits}f}× is less than the {least:.3f}× that would count"

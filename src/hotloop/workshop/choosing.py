@@ -17,6 +17,7 @@ from hotloop.search.compare import LEAST_GAIN
 from hotloop.search.doubt import doubts
 from hotloop.search.interactions import apart, combined, names, without
 from hotloop.trial.trial import State, Trial
+from hotloop.workshop import lengths
 from hotloop.workshop.examine import Examiner
 from hotloop.workshop.footing import Footing, NoPlan
 from hotloop.workshop.outlook import (
@@ -63,6 +64,11 @@ class _UntilSomethingHelps:
 
 def _is_cut(trial: Trial) -> bool:
     return trial.purpose == "screen" and trial.state is State.TIMED_OUT
+
+
+def _may_have_more(cut: Sequence[Trial], left: float) -> bool:
+    """Of time, than what did not do for them."""
+    return bool(cut) and left > lengths.MORE * min(trial.seconds for trial in cut)
 
 
 class Choice:
@@ -128,6 +134,10 @@ class Choice:
             # As long as there is nothing to prove, no time need be kept for it.
             first = _UntilSomethingHelps(workshop, score, cut)
             found = climb(score, candidates, first, patience, footing.plan, in_haste)
+            if found.plan.is_empty and _may_have_more(cut, workshop.left):
+                last = _UntilSomethingHelps(workshop, score, ())
+                again = climb(score, candidates, last, patience, footing.plan, in_haste)
+                found = found if again.plan.is_empty else again
         found = self._with_earlier(found)
         footing.note(climb=found)
         kept = [one for one in found.tried if one.kept and one.score.value]
