@@ -89,6 +89,8 @@ class OperatorLine:
     """Or "optimizer": inside its step. Loading is left out."""
     modules: int = 1
     """In how many modules they were queued: the same line of fifty layers is no loop."""
+    recurrent: int = 0
+    """How many of them a recurrent layer of torch's queues: its loop over time is nobody's line."""
     on_gpu: int = 0
     """How many of them left their result there."""
     flops: float = 0.0

@@ -29,7 +29,7 @@ def loops(case: Case) -> list[OperatorLine]:
         line
         for line in operators.lines
         if line.phase != "optimizer"
-        and line.operators >= MANY * operators.steps * once * line.modules
+        and line.operators - line.recurrent >= MANY * operators.steps * once * line.modules
         and line.median_elements <= SMALL
     ]
     return sorted(found, key=lambda line: -line.operators)

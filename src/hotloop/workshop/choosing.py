@@ -137,7 +137,7 @@ class Choice:
             if found.plan.is_empty and _may_have_more(cut, workshop.left):
                 last = _UntilSomethingHelps(workshop, score, ())
                 again = climb(score, candidates, last, patience, footing.plan, in_haste)
-                found = found if again.plan.is_empty else again
+                found = found if again.plan.is_empty and again.untried else again
         found = self._with_earlier(found)
         footing.note(climb=found)
         kept = [one for one in found.tried if one.kept and one.score.value]

@@ -42,8 +42,9 @@ def test_the_lines_of_one_loop_belong_together() -> None:
         operator_line(LOOP, 240),
         operator_line(LOOP, 3000, elements=10**6),
         operator_line(LOOP, 3000, phase="optimizer"),
+        operator_line(LOOP, 3000, recurrent=2800),
     ],
-    ids=["the layers of a model", "large tensors", "the optimizer's own"],
+    ids=["the layers of a model", "large tensors", "the optimizer's own", "a recurrent layer"],
 )
 def test_what_is_no_loop(line: object) -> None:
     assert python_loop(job(operators(line))) is None  # type: ignore[arg-type]

@@ -68,6 +68,20 @@ def test_adding_up_gradients_that_meet_is_for_whoever_handed_them_on(
     assert line(found, "# where autograd runs").operators < 5
 
 
+def test_what_a_recurrent_layer_queues_is_told_apart(torch: Any, probe: OperatorProbe) -> None:
+    layer, cell = torch.nn.GRU(4, 4), torch.nn.GRUCell(4, 4)
+    sequences = torch.nn.utils.rnn.pack_sequence([torch.ones(9, 4), torch.ones(7, 4)])
+    state = torch.zeros(1, 4)
+    probe.begin()
+    layer(sequences)  # torch's own loop
+    for _ in range(9):
+        state = cell(state, state)  # the user's own
+    found = probe.end(1)
+    inside, outside = line(found, "# torch's own loop"), line(found, "# the user's own")
+    assert inside.recurrent >= 9 * 4 and inside.recurrent >= inside.operators - 4
+    assert outside.recurrent == 0
+
+
 def test_steps_of_an_optimizer_are_told_apart(torch: Any, unharmed: None) -> None:
     watch = Watch(torch)
     probe = OperatorProbe(torch)

@@ -34,6 +34,7 @@ class _Line:
     backward_ns: int = 0
     backward_operators: int = 0
     modules: set[int] = field(default_factory=set)
+    recurrent: int = 0
     on_gpu: int = 0
     flops: float = 0.0
     bytes: float = 0.0
@@ -179,7 +180,9 @@ class OperatorProbe:
         line.operators += 1
         line.ns += ns
         line.elements.append(results[0].numel() if results else 0)
-        line.modules.add(self._module(frame))
+        owner = self._module(frame)
+        line.modules.add(id(owner) if owner is not None else 0)
+        line.recurrent += isinstance(owner, self._torch.nn.RNNBase)
         if results and results[0].is_cuda:
             line.on_gpu += 1
             if name in COPIES and not inputs[-1].is_cuda:
@@ -206,18 +209,18 @@ class OperatorProbe:
             self._undoing = None
         return self._undoing
 
-    def _module(self, frame: FrameType | None) -> int:
-        """Which module an operator is queued in, from the user's innermost line inwards; or 0."""
+    def _module(self, frame: FrameType | None) -> Any:
+        """Which module an operator is queued in, from the user's innermost line inwards, if any."""
         while frame is not None:
             code = frame.f_code
             if code.co_argcount and code.co_varnames[0] == "self":
                 owner = frame.f_locals.get("self")
                 if isinstance(owner, self._torch.nn.Module):
-                    return id(owner)
+                    return owner
             if self._frames.is_users(code.co_filename):
-                return 0
+                return None
             frame = frame.f_back
-        return 0
+        return None
 
     def _kept_lines(self) -> list[OperatorLine]:
         kept = [
@@ -231,6 +234,7 @@ class OperatorProbe:
                 backward_operators=line.backward_operators,
                 phase=phase,
                 modules=max(len(line.modules), 1),
+                recurrent=line.recurrent,
                 on_gpu=line.on_gpu,
                 flops=line.flops,
                 bytes=line.bytes,
