@@ -143,5 +143,8 @@ def test_bf16_holds_for_it_as_well(torch: Any) -> None:
     from hotloop.levers.bf16 import Bf16
     from tests.levers.jobs import under
 
+    later, given = judge(torch), list[Any]()
+    later.layers[0].register_forward_hook(lambda _, x, y: given.append((x[0].dtype, y.dtype)))
     with under(Bf16()):
-        train(torch, maker(torch), judge(torch))
+        train(torch, maker(torch), later)
+    assert set(given) == {(torch.bfloat16, torch.bfloat16)}
