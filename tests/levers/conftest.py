@@ -35,6 +35,15 @@ def fresh_torch() -> Iterator[Any]:
 
 
 @pytest.fixture
+def quick(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Graphs are captured and rewritten as ever, and then run as they are."""
+    from hotloop.levers import graphs
+
+    eager = torch._dynamo.lookup_backend("eager")
+    monkeypatch.setattr(graphs, "inductor", lambda torch, mode: eager)
+
+
+@pytest.fixture
 def jobs(torch: Any) -> Any:
     from tests.levers import jobs
 

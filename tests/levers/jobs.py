@@ -131,3 +131,18 @@ def seen(cores: int = 8, measurement: Any = None, **changes: Any) -> Any:
     known = figures(made)
     assert known is not None
     return Seen(made, known, training_loader(made), cores)
+
+
+def losses(model: nn.Module, sizes: tuple[int, ...], *levers: Lever) -> list[float]:
+    """Of a few steps towards small outputs, on random inputs of these sizes."""
+    torch.manual_seed(0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    found = []
+    with under(*levers):
+        for _ in range(4):
+            optimizer.zero_grad()
+            loss = model(torch.randn(sizes)).square().mean()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+    return found

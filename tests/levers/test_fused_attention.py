@@ -30,13 +30,6 @@ def hand(torch: Any) -> Any:
     return attention_jobs
 
 
-@pytest.fixture
-def quick(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Graphs are captured and rewritten as ever, and then run as they are."""
-    eager = torch._dynamo.lookup_backend("eager")
-    monkeypatch.setattr(graphs, "inductor", lambda torch, mode: eager)
-
-
 def padding(torch: Any, *lengths: int, keys: int = 6) -> Any:
     """One where a key counts, as tokenizers give it."""
     places = torch.arange(keys)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,13 +23,6 @@ CASES = 24
 def torch(fresh_torch: Any) -> Iterator[Any]:
     with fresh_torch.backends.mkldnn.flags(enabled=False):
         yield fresh_torch
-
-
-@pytest.fixture
-def quick(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Graphs are captured and rewritten as ever, and then run as they are."""
-    eager = torch._dynamo.lookup_backend("eager")
-    monkeypatch.setattr(graphs, "inductor", lambda torch, mode: eager)
 
 
 def rewritten(torch: Any, function: Any, **how: Any) -> tuple[Any, FusedUpsampling]:
@@ -145,26 +139,13 @@ def network(torch: Any) -> Any:
 @pytest.mark.parametrize("more", [(), (ChannelsLast,)])
 def test_a_compiled_job_trains_the_same_and_says_what_was_done(more: Any, torch: Any) -> None:
     """By torch's real compiler."""
-    from tests.levers.jobs import under
-
-    def losses(*levers: Any) -> list[float]:
-        torch.manual_seed(0)
-        torch._dynamo.reset()
-        model = network(torch)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-        found = []
-        with under(*levers):
-            for _ in range(4):
-                optimizer.zero_grad()
-                loss = model(torch.randn(2, 3, 8, 8)).square().mean()
-                loss.backward()
-                optimizer.step()
-                found.append(loss.item())
-        return found
+    from tests.levers.jobs import losses
 
     lever = FusedUpsampling()
     others = [one() for one in more]
-    assert losses(*others, Compile(), lever) == pytest.approx(losses(), rel=1e-4)
+    model, sizes = network(torch), (2, 3, 8, 8)
+    plain = losses(copy.deepcopy(model), sizes)
+    assert losses(model, sizes, *others, Compile(), lever) == pytest.approx(plain, rel=1e-4)
     assert lever.receipt().applied
     assert lever.receipt().evidence["upsamplings"] == 1
 

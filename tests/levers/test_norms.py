@@ -119,22 +119,10 @@ def network(torch: Any) -> Any:
 
 
 def test_channels_last_has_it_done_in_compiled_code_and_says_so(torch: Any) -> None:
-    from tests.levers.jobs import under
-
-    def losses(*levers: Any) -> list[float]:
-        torch.manual_seed(0)
-        model = network(torch)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-        found = []
-        with under(*levers):
-            for _ in range(4):
-                optimizer.zero_grad()
-                loss = model(torch.randn(2, 3, 8, 8)).square().mean()
-                loss.backward()
-                optimizer.step()
-                found.append(loss.item())
-        return found
+    from tests.levers.jobs import losses
 
     lever = ChannelsLast()
-    assert losses(lever, Compile()) == pytest.approx(losses(), rel=1e-4)
+    model, sizes = network(torch), (2, 3, 8, 8)
+    plain = losses(copy.deepcopy(model), sizes)
+    assert losses(model, sizes, lever, Compile()) == pytest.approx(plain, rel=1e-4)
     assert lever.receipt().evidence == {"convolutions": 2, "converted": 2, "norms": 2}

@@ -29,13 +29,6 @@ def torch(fresh_torch: Any) -> Iterator[Any]:
         yield fresh_torch
 
 
-@pytest.fixture
-def quick(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Graphs are captured and rewritten as ever, and then run as they are."""
-    eager = torch._dynamo.lookup_backend("eager")
-    monkeypatch.setattr(graphs, "inductor", lambda torch, mode: eager)
-
-
 def watched(
     torch: Any, function: Any, multiple: int = 64, backend_of: str = "eager", **how: Any
 ) -> tuple[Any, list[Padded]]:
