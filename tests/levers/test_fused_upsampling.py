@@ -108,6 +108,8 @@ def upsampled(**how: Any) -> Any:
     ("how", "why"),
     [
         ({"scale_factor": 3}, "it is not by 2, 4, 8 or 16"),
+        ({"scale_factor": 2.1}, "it is not by 2, 4, 8 or 16"),
+        ({"scale_factor": (2, 2.1)}, "it is not by 2, 4, 8 or 16"),
         ({"size": (7, 8)}, "it is not by 2, 4, 8 or 16"),
         ({"size": (2, 2)}, "it is not by 2, 4, 8 or 16"),
         ({"scale_factor": 2, "mode": "bilinear"}, "it is not to the nearest"),
@@ -118,6 +120,57 @@ def test_what_is_something_else_is_left_alone(how: dict[str, Any], why: str, tor
     compiled, lever = rewritten(torch, upsampled(**how))
     assert torch.equal(compiled(x), upsampled(**how)(x))
     assert lever.receipt().reason == f"upsampling was found, but {why}"
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_factor_that_is_computed_again_may_be_any_that_comes_to_it(torch: Any) -> None:
+    how = {"scale_factor": 2.1, "recompute_scale_factor": True}
+    x = torch.arange(4.0).reshape(1, 1, 4)
+    compiled, lever = rewritten(torch, upsampled(**how))
+    assert torch.equal(compiled(x), upsampled(**how)(x))
+    assert lever.receipt().applied
+
+
+@pytest.mark.usefixtures("quick")
+def test_where_the_graph_wants_another_order_the_result_has_that(torch: Any) -> None:
+    """The weights have their channels last; but what comes of the vector is flattened by view."""
+
+    class Both(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.convolution = torch.nn.Conv2d(4, 2, 3).to(memory_format=torch.channels_last)
+
+        def forward(self, x: Any) -> Any:
+            large = torch.nn.functional.interpolate(x.view(-1, 4, 4, 4), scale_factor=2)
+            return self.convolution(large).sum() + large.view(len(x), -1).sum()
+
+    model, x = Both(), torch.randn(2, 64)
+    compiled, lever = rewritten(torch, model)
+    torch.testing.assert_close(compiled(x), model(x))
+    assert lever.receipt().applied
+
+
+def test_it_keeps_the_format_that_autocast_gives_it_on_a_gpu(torch: Any) -> None:
+    from torch._subclasses import FakeTensorMode
+
+    graph = torch.fx.Graph()
+    given = graph.placeholder("x")
+    function = torch.nn.functional.interpolate
+    made = graph.call_function(function, (given,), {"scale_factor": 2})
+    graph.output(made)
+    lever = FusedUpsampling()
+    lever._torch = torch
+    with FakeTensorMode(), torch.autocast("cuda", torch.bfloat16, cache_enabled=False):
+        if not torch.is_autocast_enabled("cuda"):  # torch sees that there is none
+            torch.set_autocast_enabled("cuda", True)
+        x = torch.empty(2, 3, 4, 4, device="cuda", dtype=torch.bfloat16)
+        given.meta["example_value"], made.meta["example_value"] = x, function(x, scale_factor=2)
+        module = torch.fx.GraphModule({}, graph)
+        assert module(x).dtype == torch.float32
+        captured = graphs.Captured(module, [x], None)
+        lever._rewrite((captured,), {})
+        assert lever._graphs == [(captured, 1)]
+        assert module(x).dtype == torch.float32
 
 
 @pytest.mark.usefixtures("quick")

@@ -87,6 +87,14 @@ def test_it_computes_the_same_and_leaves_the_channels_last(
         torch.testing.assert_close(mine.grad, theirs.grad, rtol=5e-2, atol=close["atol"] * 5)
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+def test_what_has_no_pixels_is_left_to_torch(groups: int, torch: Any) -> None:
+    found: list[int] = []
+    norm, x = torch.nn.GroupNorm(groups, 6), torch.randn(3, 6)
+    torch.testing.assert_close(compiled(torch, norm, found)(x), norm(x))
+    assert found == [0]
+
+
 def test_averages_that_are_kept_are_left_to_torch(torch: Any) -> None:
     found: list[int] = []
     norm = torch.nn.InstanceNorm2d(6, track_running_stats=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hotloop.runtime import roots
 from hotloop.runtime.late_roots import awaited
 from hotloop.runtime.roots import DISCOVERY_STEPS
 from hotloop.runtime.script import ScriptDriver
@@ -114,7 +115,7 @@ def test_nobody_is_looked_for_where_nobody_asks(torch: Any) -> None:
 class TestAwaited:
     def test_what_a_root_has_is_not(self, torch: Any) -> None:
         model = judge(torch)
-        assert awaited(torch, [torch.optim.SGD(model.parameters())], [model]) == []
+        assert awaited(torch, torch.optim.SGD(model.parameters()), [model]) == []
 
     def test_a_part_of_something_that_is_never_called(self, torch: Any) -> None:
         """Of a task that holds both, as Lightning's do, and of a list, which cannot be called."""
@@ -129,13 +130,62 @@ class TestAwaited:
                 return self.model(x)
 
         task = Task()
-        optimizers = [torch.optim.SGD(task.parameters())]
-        assert set(awaited(torch, optimizers, [task.model])) == set(task.judges)
-        assert awaited(torch, optimizers, [task]) == []
+        optimizer = torch.optim.SGD(task.parameters())
+        found = awaited(torch, optimizer, [task.model])
+        assert {*task.judges} <= {*found}
+        assert not {task, task.model, task.judges} & {*found}
+        assert awaited(torch, optimizer, [task]) == []
 
     def test_a_weight_by_itself(self, torch: Any) -> None:
         weight = torch.nn.Parameter(torch.ones(3))
-        assert awaited(torch, [torch.optim.SGD([weight])], []) == []
+        assert awaited(torch, torch.optim.SGD([weight]), []) == []
+
+    def test_one_that_the_script_has_compiled(self, torch: Any) -> None:
+        model = torch.compile(judge(torch), backend="eager")
+        assert model in awaited(torch, torch.optim.SGD(model.parameters()), [])
+
+    @pytest.mark.parametrize("odd", ["scripted", "unfinished", "overridden"])
+    def test_odd_modules_are_in_nobodys_way(self, odd: str, torch: Any) -> None:
+        model = judge(torch)
+
+        class Odd(torch.nn.Module):  # type: ignore[misc]
+            def __init__(self) -> None:
+                if odd == "overridden":
+                    super().__init__()
+                    self.parameters = {"a": 1}
+
+        other = torch.jit.script(torch.nn.Linear(2, 2)) if odd == "scripted" else Odd()
+        assert model in awaited(torch, torch.optim.SGD(model.parameters()), [])
+        assert isinstance(other, torch.nn.Module)
+
+
+def test_a_call_of_a_part_of_it_is_told_of(torch: Any, driver: Any) -> None:
+    class Judging(type(judge(torch))):  # type: ignore[misc]
+        def judge(self, x: Any) -> Any:
+            return self.layers(x)
+
+    model, later = maker(torch), Judging()
+    train(torch, model, later)
+    heard = len(driver[1])
+    later.judge(torch.ones(1, 4))
+    assert driver[1][heard:] == [later.layers]
+
+
+def test_an_optimizer_for_every_batch_is_not_looked_into_for_ever(
+    torch: Any, driver: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[Any] = []
+
+    def looked(torch: Any, optimizer: Any, roots: Any) -> list[Any]:
+        looks.append(optimizer)
+        return []
+
+    monkeypatch.setattr(roots, "awaited", looked)
+    model = maker(torch)
+    train(torch, model, model)
+    for _ in range(50):
+        torch.optim.SGD([torch.ones(3, requires_grad=True)])
+    assert len(looks) == roots.MOST_VAIN_LOOKS
 
 
 def test_bf16_holds_for_it_as_well(torch: Any) -> None:

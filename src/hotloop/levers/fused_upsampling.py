@@ -1,19 +1,21 @@
 """Nearest upsampling written as repetition in the graph that is compiled.
 
 torch takes it apart into reads at computed places. The way back is then a scattered addition, into
-which the compiler can fuse nothing, and which in 16 bits it leaves to a kernel that sorts all
-places first. And a volume comes out with its channels first, whatever the order of its input. A
-repetition of every value reads the same; its way back is the sum of a few neighbours.
+which the compiler can fuse nothing. And a volume comes out with its channels first, whatever the
+order of its input. A repetition of every value reads the same; its way back is the sum of a few
+neighbours.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hotloop.levers.attention.nodes import example, given, is_node, name_of
+from hotloop.levers.attention.nodes import dtype, example, given, is_node, name_of
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.rewriting import rewritten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,19 +84,15 @@ class FusedUpsampling(Lever):
 
     def _rewrite(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         captured: Captured = args[0]
-        graph = captured.graph.graph
+        asked = [_factors(node) for node in captured.graph.graph.nodes if _upsamples(node)]
+        self._reasons.update(reason for reason in asked if isinstance(reason, str))
         count = 0
-        for node in [node for node in graph.nodes if _upsamples(node)]:
-            factors = _factors(node)
-            if isinstance(factors, str):
-                self._reasons[factors] += 1
-                continue
-            last = _has_channels_last(self._torch, captured, len(factors))
-            _repeat(self._torch, graph, node, factors, last)
-            count += 1
-        if count:
-            graph.lint()
-            captured.graph.recompile()
+        for orders in (_channels_last(self._torch, captured), frozenset[int]()):
+            if not count:
+                repeat = partial(_repeat_all, self._torch, orders)
+                count = rewritten(self._torch, captured, repeat)
+        if not count and not all(isinstance(one, str) for one in asked):
+            self._reasons["the rest of its graph would not run with another"] += 1
         self._graphs.append((captured, count))
 
 
@@ -114,24 +112,47 @@ def _factors(node: Any) -> tuple[int, ...] | str:
     if not all(type(size) is int for size in sizes):
         return "its sizes change from call to call"
     pairs = list(zip(before.shape[2:], after.shape[2:], strict=True))
-    factors = tuple(new // old for old, new in pairs)
+    factors = tuple(new // old if old else 0 for old, new in pairs)
     exact = all(old * factor == new for (old, new), factor in zip(pairs, factors, strict=True))
-    if not exact or not set(factors) <= set(FACTORS):
+    if not exact or not set(factors) <= set(FACTORS) or not _is_asked_for(node, factors):
         return "it is not by 2, 4, 8 or 16"
     return factors
 
 
-def _has_channels_last(torch: Any, captured: Captured, directions: int) -> bool:
-    """Whether that is the order of its weights or inputs: the result is to have it too."""
+def _is_asked_for(node: Any, factors: Sequence[int]) -> bool:
+    """By 2.1 four values become eight as well, but others of them."""
+    scale = given(node, 2, "scale_factor")
+    if scale is None or given(node, 5, "recompute_scale_factor"):
+        return True
+    scales = scale if isinstance(scale, list | tuple) else [scale] * len(factors)
+    return all(
+        isinstance(one, int | float) and one == factor
+        for one, factor in zip(scales, factors, strict=True)
+    )
+
+
+def _channels_last(torch: Any, captured: Captured) -> frozenset[int]:
+    """In how many directions its weights or inputs have that order: the results are to as well."""
     orders = {2: torch.channels_last, 3: torch.channels_last_3d}
-    order = orders.get(directions)
-    return order is not None and any(
-        isinstance(one, torch.Tensor)
+    return frozenset(
+        directions
+        for directions, order in orders.items()
+        for one in captured.inputs
+        if isinstance(one, torch.Tensor)
         and one.dim() == directions + 2
         and one.is_contiguous(memory_format=order)
         and not one.is_contiguous()
-        for one in captured.inputs
     )
+
+
+def _repeat_all(torch: Any, channels_last: frozenset[int], graph: Any) -> int:
+    count = 0
+    for node in [node for node in graph.nodes if _upsamples(node)]:
+        factors = _factors(node)
+        if not isinstance(factors, str):
+            _repeat(torch, graph, node, factors, len(factors) in channels_last)
+            count += 1
+    return count
 
 
 def _repeat(torch: Any, graph: Any, node: Any, factors: Sequence[int], channels_last: bool) -> None:
@@ -139,7 +160,10 @@ def _repeat(torch: Any, graph: Any, node: Any, factors: Sequence[int], channels_
     first = 1 if channels_last else 2
     x = given(node, 0, "input")
     with graph.inserting_before(node):
-        made = graph.call_method("movedim", (x, 1, -1)) if channels_last else x
+        # On a GPU autocast has it done in 32 bits, and what comes behind it is computed so.
+        same = dtype(x) == dtype(node)
+        made = x if same else graph.call_method("to", (x, dtype(node)))
+        made = graph.call_method("movedim", (made, 1, -1)) if channels_last else made
         for index in range(len(factors)):
             made = graph.call_method("unsqueeze", (made, first + 2 * index + 1))
         sizes = [-1] * (2 + 2 * len(factors))

@@ -9,33 +9,26 @@ afford it, which makes one pass of them all.
 
 from __future__ import annotations
 
-import copy
 import operator
+from functools import partial
 from typing import Any
 
 from hotloop.levers.attention.nodes import dtype, example, given, is_node, name_of
 from hotloop.levers.graphs import Captured
+from hotloop.levers.rewriting import rewritten
 
 NORMS = {"instance_norm", "group_norm"}
 
 
 def keep_order(torch: Any, captured: Captured) -> int:
     """How many were rewritten. None are where the rest of the graph relies on their order."""
-    attempt = copy.deepcopy(captured.graph.graph)
-    found = _rewrite(torch, attempt)
-    if not found or not _runs(torch, torch.fx.GraphModule(captured.graph, attempt)):
-        return 0
-    # Not the copy itself: it lacks what torch remembers of the original's nodes.
-    _rewrite(torch, captured.graph.graph)
-    captured.graph.recompile()
-    return found
+    return rewritten(torch, captured, partial(_rewrite, torch))
 
 
 def _rewrite(torch: Any, graph: Any) -> int:
     found = [node for node in graph.nodes if _is_plain(node)]
     for node in found:
         _replace(torch, graph, node)
-    graph.lint()
     return len(found)
 
 
@@ -44,8 +37,9 @@ def _is_plain(node: Any) -> bool:
     name = name_of(node)
     if name not in NORMS or node.op != "call_function" or example(node) is None:
         return False
-    if not is_node(given(node, 0, "input")) or example(given(node, 0, "input")) is None:
-        return False
+    x = given(node, 0, "input")
+    if not is_node(x) or example(x) is None or example(x).dim() < 3:
+        return False  # of what has channels and nothing else there is no order to keep
     if name == "group_norm":
         return isinstance(given(node, 1, "num_groups"), int)
     kept = given(node, 1, "running_mean"), given(node, 2, "running_var")
@@ -110,18 +104,3 @@ def _of_groups(
     between = average(method("square", call(torch.sub, means, middle)))
     within = call(torch.add, average(variances), between)
     return for_each_channel(within), for_each_channel(middle)
-
-
-def _runs(torch: Any, rewritten: Any) -> bool:
-    """Whether all of it takes the other order: `view` on a norm's result may not."""
-    given_to = [example(node) for node in rewritten.graph.nodes if node.op == "placeholder"]
-    modes = (getattr(value, "fake_mode", None) for value in given_to)
-    mode = next((mode for mode in modes if mode is not None), None)
-    if mode is None:
-        return False
-    try:
-        with mode:
-            torch.fx.Interpreter(rewritten).run(*given_to)
-    except Exception:  # whatever it is, it would end the job
-        return False
-    return True

@@ -6,25 +6,29 @@ once, and only where somebody asks who else may be called.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 from collections.abc import Iterable
 from typing import Any
 
 
-def awaited(torch: Any, optimizers: Iterable[Any], roots: Iterable[Any]) -> list[Any]:
-    """Modules with weights that an optimizer has, and no root: the outermost that can be called."""
+def awaited(torch: Any, optimizer: Any, roots: Iterable[Any]) -> list[Any]:
+    """Modules that can be called and have weights of this optimizer, and none of any root's."""
     covered = {id(weight) for root in roots for weight in root.parameters()}
-    groups = (group for optimizer in optimizers for group in optimizer.param_groups)
+    groups = getattr(optimizer, "param_groups", ())  # it may not have come to be
     missing = {id(weight) for group in groups for weight in group["params"]} - covered
-    if not missing:
-        return []
-    module = torch.nn.Module
     found = []
-    for one in gc.get_objects():
-        # Asking the object itself could wake up a lazy proxy.
-        if issubclass(type(one), module) and type(one).forward is not module.forward:
-            weights = {id(weight) for weight in one.parameters()}
-            if weights & missing and not weights & covered:
-                found.append(one)
-    inner = {id(part) for one in found for part in one.modules() if part is not one}
-    return [one for one in found if id(one) not in inner]
+    for one in gc.get_objects() if missing else ():
+        # Asking an object itself could wake up a lazy proxy; and what is a module in name alone,
+        # or not yet, may fail in its own ways.
+        if issubclass(type(one), torch.nn.Module):
+            with contextlib.suppress(Exception):
+                weights = {id(weight) for weight in one.parameters()}
+                if weights & missing and not weights & covered and _can_be_called(torch, one):
+                    found.append(one)
+    return found
+
+
+def _can_be_called(torch: Any, module: Any) -> bool:
+    """A compiled module has its forward itself, others by their class."""
+    return "forward" in vars(module) or type(module).forward is not torch.nn.Module.forward

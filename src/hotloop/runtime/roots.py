@@ -22,6 +22,8 @@ from hotloop.runtime.patches import Patches
 from hotloop.seams import Seam, Seams
 
 DISCOVERY_STEPS = 5
+MOST_VAIN_LOOKS = 5
+"""For models that are yet to be called: each goes over all objects there are."""
 
 
 class RootFinder:
@@ -45,6 +47,8 @@ class RootFinder:
         """Steps that discovery has disturbed so far."""
         self.roots: list[weakref.ref[Any]] = []
         self._optimizers: list[weakref.ref[Any]] = []
+        """Built before discovery has ended."""
+        self._vain_looks = 0
         self._late: set[type] = set()
         """Classes of models that are yet to be called."""
 
@@ -77,9 +81,10 @@ class RootFinder:
         self._optimizer_built = True
 
     def _built(self, args: Any, result: Any, began: int) -> None:
-        self._optimizers.append(weakref.ref(args[0]))
         if self._settled:
-            self._await_others()
+            self._await_others_of(args[0])
+        else:
+            self._optimizers.append(weakref.ref(args[0]))
 
     def _load(self, args: Any, kwargs: Any) -> None:
         # What runs inside the loader (torchvision's transforms are modules too) is no root.
@@ -137,16 +142,19 @@ class RootFinder:
             self._seams.batch.before.remove(self._load)
             self._seams.batch.after.remove(self._loaded)
         self._watch_classes()
-        if self._seams.late_model.is_used:
-            self._await_others()
+        for known in self._optimizers:
+            if (optimizer := known()) is not None:
+                self._await_others_of(optimizer)
+        self._optimizers.clear()
 
-    def _await_others(self) -> None:
-        optimizers, roots = (
-            [one for known in all_known if (one := known()) is not None]
-            for all_known in (self._optimizers, self.roots)
-        )
-        kinds = {type(one) for one in awaited(self._torch, optimizers, roots)}
+    def _await_others_of(self, optimizer: Any) -> None:
+        """A script may build one for every batch, of weights that no module has."""
+        if self._vain_looks >= MOST_VAIN_LOOKS:
+            return
+        roots = [root for known in self.roots if (root := known()) is not None]
+        kinds = {type(one) for one in awaited(self._torch, optimizer, roots)}
         new = kinds - self._late - {type(root) for root in roots}
+        self._vain_looks += not new
         self._late |= new
         self._watch_late(new)
 

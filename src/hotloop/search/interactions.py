@@ -19,7 +19,6 @@ PARTNERS = frozenset(
         ("channels_last", "compile"),
         ("fused_attention", "compile"),
         ("fused_attention", "bf16"),
-        ("fused_upsampling", "bf16"),
         ("fused_upsampling", "channels_last"),
         ("fp8", "bf16"),
         ("shape_padding", "bf16"),
@@ -65,8 +64,8 @@ def are_partners(one: str, other: str) -> bool:
     bf16 adds a cast to every layer and wins nothing while the CPU cannot launch kernels fast
     enough; compiling fuses the casts away. Channels last costs transpositions that compiling
     removes and pays in convolutions of bf16. The fastest attention takes 16-bit numbers alone, and
-    a model without its score matrices may be best compiled in another mode. Upsampling is undone by
-    sorting in 16 bits, and puts the channels of volumes first. Products are padded for
+    a model without its score matrices may be best compiled in another mode. Upsampling puts the
+    channels of volumes first, if it is not written otherwise. Products are padded for
     tensor cores, which compute in 16 bits or in TF32 alone. Products in 8 bits leave the rest of a
     model in 16, or in 32 where they win less. A compiled loss spares
     the cast that bf16 brings, and is a larger part of a step whose model is compiled; one that is

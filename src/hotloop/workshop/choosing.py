@@ -66,9 +66,12 @@ def _is_cut(trial: Trial) -> bool:
     return trial.purpose == "screen" and trial.state is State.TIMED_OUT
 
 
-def _may_have_more(cut: Sequence[Trial], left: float) -> bool:
-    """Of time, than what did not do for them."""
-    return bool(cut) and left > lengths.MORE * min(trial.seconds for trial in cut)
+def _both(first: Climb, then: Climb) -> Climb:
+    """The second, which may have ended sooner, with what only the first has tried."""
+    plans = [one.plan for one in then.tried]
+    before = [one for one in first.tried if one.plan not in plans]
+    untried = tuple(lever for lever in then.untried if lever in first.untried)
+    return replace(then, tried=(*before, *then.tried), untried=untried)
 
 
 class Choice:
@@ -134,10 +137,11 @@ class Choice:
             # As long as there is nothing to prove, no time need be kept for it.
             first = _UntilSomethingHelps(workshop, score, cut)
             found = climb(score, candidates, first, patience, footing.plan, in_haste)
-            if found.plan.is_empty and _may_have_more(cut, workshop.left):
-                last = _UntilSomethingHelps(workshop, score, ())
+            too_long = [one for one in cut if one.seconds * lengths.MORE >= workshop.left]
+            if found.plan.is_empty and len(too_long) < len(cut):
+                last = _UntilSomethingHelps(workshop, score, too_long)
                 again = climb(score, candidates, last, patience, footing.plan, in_haste)
-                found = found if again.plan.is_empty and again.untried else again
+                found = _both(found, again)
         found = self._with_earlier(found)
         footing.note(climb=found)
         kept = [one for one in found.tried if one.kept and one.score.value]

@@ -36,6 +36,7 @@ def _replaced(torch: Any) -> Iterator[tuple[Any, str]]:
         yield torch.nn.functional, name
     for name in ("manual_seed", *randomness.LIKE):
         yield torch, name
+    yield torch.jit, "script"
     yield random, "seed"
     yield numpy.random, "seed"
     yield numpy.random, "default_rng"

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import importlib.util
 import random
+from functools import partial
 from typing import Any
 
 import numpy
@@ -174,7 +176,7 @@ def compiler(torch: Any) -> Any:
 
     torch._dynamo.reset()
     with inductor.patch(fallback_random=True):
-        yield torch.compile
+        yield partial(torch.compile, fullgraph=True)
     torch._dynamo.reset()
 
 
@@ -184,3 +186,41 @@ def test_noise_keeps_what_is_asked_of_it(torch: Any, pin: Any) -> None:
     noise = torch.randn_like(x, dtype=torch.float64, requires_grad=True)
     assert noise.dtype == torch.float64 and noise.requires_grad and noise.is_leaf
     assert torch.randn_like(x, memory_format=torch.contiguous_format).is_contiguous()
+    assert not torch.randn_like(x, memory_format=torch.preserve_format).is_contiguous()
+    assert torch.randint_like(input=x, high=3).max() < 3
+
+
+class _Own:
+    @classmethod
+    def __torch_function__(
+        cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> str:
+        return "its own"
+
+
+@pytest.mark.parametrize("name", randomness.LIKE)
+def test_noise_is_drawn_wherever_it_could_be_before(name: str, torch: Any, pin: Any) -> None:
+    pin()
+    drawing = partial(getattr(torch, name), **({"high": 9} if name == "randint_like" else {}))
+    x = torch.ones(3, 4, 5).transpose(1, 2)
+
+    def loss(y: Any) -> Any:
+        return (y * drawing(y)).sum()
+
+    assert torch.func.grad(loss)(x).shape == x.shape
+    assert torch.func.vmap(loss, randomness="different")(x).shape == (3,)
+    assert drawing(_Own()) == "its own"
+
+
+def test_torchscript_takes_it(torch: Any, pin: Any, tmp_path: Any) -> None:
+    pin()
+    (tmp_path / "scripted.py").write_text(
+        "import torch\n"
+        "def noise(y: torch.Tensor):\n"
+        "    return torch.randn_like(y) + torch.rand_like(y) + torch.randint_like(y, 3)\n"
+    )
+    spec = importlib.util.spec_from_file_location("scripted", tmp_path / "scripted.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert torch.jit.script(module.noise)(torch.ones(4)).shape == (4,)

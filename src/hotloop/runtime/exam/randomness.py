@@ -43,8 +43,7 @@ def pin(torch: Any, offset: int, eager_random: bool) -> None:
         _shift_seeds(random, "seed", offset)
     _pin_datasets(torch, offset)
     _switch_dropout_off(torch.nn.functional)
-    for name in LIKE:
-        setattr(torch, name, _in_plain_order(torch, getattr(torch, name)))
+    _draw_in_plain_order(torch)
     augmenting.switch_off()
     if eager_random:
         import torch._inductor.config as inductor
@@ -159,14 +158,42 @@ def _switch_dropout_off(functional: Any) -> None:
     functional.scaled_dot_product_attention = scaled_dot_product_attention
 
 
+def _draw_in_plain_order(torch: Any) -> None:
+    """TorchScript knows torch's own functions alone, and keeps drawing as they do."""
+    own = {name: getattr(torch, name) for name in LIKE}
+    ours = {name: _in_plain_order(torch, original) for name, original in own.items()}
+    vars(torch).update(ours)
+    script = torch.jit.script
+
+    @functools.wraps(script)
+    def scripting(*args: Any, **kwargs: Any) -> Any:
+        vars(torch).update(own)
+        try:
+            return script(*args, **kwargs)
+        finally:
+            vars(torch).update(ours)
+
+    torch.jit.script = scripting
+
+
 def _in_plain_order(torch: Any, original: Callable[..., Any]) -> Callable[..., Any]:
-    """Numbers are drawn as they come to lie, so channels-last noise would be another noise."""
+    """Numbers are drawn as they come to lie, so channels-last noise would be another noise.
+
+    Dynamo must look into it: what it takes for torch's own it also finds in its cache.
+    """
+    as_it_is = torch.preserve_format
+    transforms = torch._C._functorch.peek_interpreter_stack
 
     @functools.wraps(original)
-    def like(input: Any, *args: Any, **kwargs: Any) -> Any:
-        if "memory_format" in kwargs or input.layout is not torch.strided or input.is_contiguous():
-            return original(input, *args, **kwargs)
-        drawn = original(input, *args, memory_format=torch.contiguous_format, **kwargs)
+    def like(*args: Any, **kwargs: Any) -> Any:
+        input: Any = args[0] if args else kwargs.get("input")
+        is_plain = isinstance(input, torch.Tensor) and input.layout is torch.strided
+        is_free = kwargs.get("memory_format", as_it_is) is as_it_is
+        # Dynamo says of the transforms that there are some, always.
+        is_inside = not torch.compiler.is_compiling() and transforms() is not None
+        if not is_plain or not is_free or is_inside or input.is_contiguous():
+            return original(*args, **kwargs)
+        drawn = original(*args, **{**kwargs, "memory_format": torch.contiguous_format})
         laid = torch.empty_like(input, dtype=drawn.dtype, device=drawn.device)
         return laid.copy_(drawn.detach()).requires_grad_(drawn.requires_grad)
 
