@@ -17,6 +17,7 @@ from hotloop import codec
 from hotloop.runtime import child, imports
 from hotloop.runtime.aside import Aside
 from hotloop.runtime.child import Child
+from hotloop.runtime.exam import randomness
 from hotloop.trial.result import ChildResult, Ended
 from hotloop.trial.spec import Exam, StopRule, TrialSpec
 
@@ -263,6 +264,7 @@ def test_what_autograd_keeps_is_laid_aside_where_it_is_asked_for(
 ) -> None:
     attached: list[Any] = []
     monkeypatch.setattr(Aside, "attach", lambda self: attached.append(self))
+    monkeypatch.setattr(randomness, "pin", lambda *args: None)  # that would outlast this test
     exam = Exam(str(tmp_path), True, steps=6, forced=(), aside=lays)
     attach(torch, replace(spec, exam=exam))
     assert bool(attached) is lays
