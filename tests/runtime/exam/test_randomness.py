@@ -180,6 +180,24 @@ def compiler(torch: Any) -> Any:
     torch._dynamo.reset()
 
 
+@pytest.mark.parametrize("number", ["bfloat16", "float16"])
+@pytest.mark.parametrize("last", [True, False])
+def test_noise_in_16_bits_is_that_in_32_rounded(
+    number: str, last: bool, torch: Any, pin: Any, compiler: Any
+) -> None:
+    order = torch.channels_last if last else torch.contiguous_format
+    format = getattr(torch, number)
+    x = torch.zeros(2, 8, 5, 5).contiguous(memory_format=order)
+    for how in (lambda function: function, compiler):
+        both = []
+        for like in (x, x.to(format)):
+            pin(eager_random=True)
+            both.append((how(lambda like: torch.randn_like(like))(like), torch.rand(())))
+        (wide, after), (low, next_one) = both
+        assert low.dtype == format and torch.equal(low, wide.to(format))
+        assert torch.equal(after, next_one)
+
+
 def test_noise_keeps_what_is_asked_of_it(torch: Any, pin: Any) -> None:
     pin()
     x = torch.zeros(2, 3, 4, 4).contiguous(memory_format=torch.channels_last)

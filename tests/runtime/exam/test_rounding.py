@@ -35,6 +35,20 @@ def test_results_are_disturbed_in_the_bit_that_is_asked_for(torch: Any, bits: in
     assert size.mean() == pytest.approx(0.5 * 2.0**-bits, rel=0.1)
 
 
+def test_so_are_those_that_carry_something_along(torch: Any) -> None:
+    class Image(torch.Tensor):  # type: ignore[misc]
+        """As those that MONAI hands out: a kind of its own, which torch's functions keep."""
+
+    weight, image = torch.rand(1000, requires_grad=True), torch.rand(1000).as_subclass(Image)
+    exact = weight * image
+    with rounding(torch, 7):
+        found = weight * image
+        same = found.reshape(10, 100)
+    assert type(found) is Image
+    assert 0 < away(found, exact).max() <= 1.01 * 2.0**-7
+    assert torch.equal(same.flatten(), found)
+
+
 def test_in_the_last_bit_some_results_stay_as_they_are(torch: Any) -> None:
     weight = torch.rand(10_000, requires_grad=True)
     exact = weight * 3

@@ -3,7 +3,7 @@
 Seeds are fixed, also for scripts that set none. What a dataset draws depends on the samples that
 are asked for, not on the process that loads them. Dropout is off: compiled code draws other masks
 than eager code from the same seed, and neither is wrong. Noise that is drawn to look like a tensor
-does not depend on that tensor's order in memory.
+does not depend on that tensor's order in memory, nor on its format but for rounding.
 """
 
 from __future__ import annotations
@@ -179,10 +179,13 @@ def _draw_in_plain_order(torch: Any) -> None:
 def _in_plain_order(torch: Any, original: Callable[..., Any]) -> Callable[..., Any]:
     """Numbers are drawn as they come to lie, so channels-last noise would be another noise.
 
-    Dynamo must look into it: what it takes for torch's own it also finds in its cache.
+    So would noise in 16 bits, which is drawn from other numbers: it is rounded from 32. Only where
+    it has no end; a number below 1 could be rounded to 1. Dynamo must look into it: what it takes
+    for torch's own it also finds in its cache.
     """
-    as_it_is = torch.preserve_format
+    as_it_is, low = torch.preserve_format, (torch.bfloat16, torch.float16)
     transforms = torch._C._functorch.peek_interpreter_stack
+    is_endless = original is torch.randn_like
 
     @functools.wraps(original)
     def like(*args: Any, **kwargs: Any) -> Any:
@@ -191,10 +194,15 @@ def _in_plain_order(torch: Any, original: Callable[..., Any]) -> Callable[..., A
         is_free = kwargs.get("memory_format", as_it_is) is as_it_is
         # Dynamo says of the transforms that there are some, always.
         is_inside = not torch.compiler.is_compiling() and transforms() is not None
-        if not is_plain or not is_free or is_inside or input.is_contiguous():
+        if not is_plain or not is_free or is_inside:
             return original(*args, **kwargs)
-        drawn = original(*args, **{**kwargs, "memory_format": torch.contiguous_format})
-        laid = torch.empty_like(input, dtype=drawn.dtype, device=drawn.device)
+        dtype = kwargs.get("dtype") or input.dtype
+        is_rounded = is_endless and dtype in low
+        if input.is_contiguous() and not is_rounded:
+            return original(*args, **kwargs)
+        how = {**kwargs, "memory_format": torch.contiguous_format}
+        drawn = original(*args, **({**how, "dtype": torch.float32} if is_rounded else how))
+        laid = torch.empty_like(input, dtype=dtype, device=drawn.device)
         return laid.copy_(drawn.detach()).requires_grad_(drawn.requires_grad)
 
     return like

@@ -86,13 +86,21 @@ def _each(torch: Any, result: Any, known: set[int], disturbed: Any) -> Any:
     """New results of learned weights; neither data nor views nor what was changed in place."""
     if type(result) in (tuple, list):
         return type(result)(_each(torch, part, known, disturbed) for part in result)
-    if type(result) is not torch.Tensor or not result.requires_grad or result.is_leaf:
+    if not _computes_plainly(torch, result) or not result.requires_grad or result.is_leaf:
         return result
     if not result.is_floating_point() or result.layout is not torch.strided:
         return result
-    if result._is_view() or result.untyped_storage().data_ptr() in known:
+    # A tensor of a kind of its own is always a view, of a plain one that nobody sees.
+    is_view = result._is_view() and type(result) is torch.Tensor
+    if is_view or result.untyped_storage().data_ptr() in known:
         return result
     return disturbed(result)
+
+
+def _computes_plainly(torch: Any, result: Any) -> bool:
+    """Also a tensor that carries something along, as a medical image does its place in space."""
+    plain = torch.Tensor.__torch_dispatch__
+    return isinstance(result, torch.Tensor) and type(result).__torch_dispatch__ is plain
 
 
 def _memory(torch: Any, args: Any) -> set[int]:
