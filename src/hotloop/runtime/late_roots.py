@@ -12,13 +12,18 @@ from collections.abc import Iterable
 from typing import Any
 
 
-def awaited(torch: Any, optimizer: Any, roots: Iterable[Any]) -> list[Any]:
-    """Modules that can be called and have weights of this optimizer, and none of any root's."""
+def awaited(torch: Any, optimizer: Any, roots: Iterable[Any]) -> list[Any] | None:
+    """Modules that can be called and have weights of this optimizer, and none of any root's.
+
+    None: it has no other weights than roots have, and nobody was looked for.
+    """
     covered = {id(weight) for root in roots for weight in root.parameters()}
     groups = getattr(optimizer, "param_groups", ())  # it may not have come to be
     missing = {id(weight) for group in groups for weight in group["params"]} - covered
+    if not missing:
+        return None
     found = []
-    for one in gc.get_objects() if missing else ():
+    for one in gc.get_objects():
         # Asking an object itself could wake up a lazy proxy; and what is a module in name alone,
         # or not yet, may fail in its own ways.
         if issubclass(type(one), torch.nn.Module):

@@ -152,9 +152,11 @@ class RootFinder:
         if self._vain_looks >= MOST_VAIN_LOOKS:
             return
         roots = [root for known in self.roots if (root := known()) is not None]
-        kinds = {type(one) for one in awaited(self._torch, optimizer, roots)}
-        new = kinds - self._late - {type(root) for root in roots}
-        self._vain_looks += not new
+        found = awaited(self._torch, optimizer, roots)
+        if found is None:
+            return
+        self._vain_looks += not found
+        new = {type(one) for one in found} - self._late - {type(root) for root in roots}
         self._late |= new
         self._watch_late(new)
 
