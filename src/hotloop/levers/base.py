@@ -83,6 +83,11 @@ class Seen:
     def on_gpu(self) -> bool:
         return self.measurement.software.device != "cpu"
 
+    @property
+    def is_compiled(self) -> bool:
+        """By the script itself."""
+        return any(model.compiled for model in self.measurement.inventory.models)
+
     def share(self, *phases: str) -> float:
         """Of a step's time, at the most.
 
@@ -94,6 +99,10 @@ class Seen:
             for clock in (self.figures.phases, self.figures.gpu_phases)
         )
         return max(gpu, min(cpu, self.gpu_idle)) if self.figures.gpu_phases else cpu
+
+
+GRAPHS_UNSEEN = "the script compiles its model itself, and its graphs are not seen"
+"""Why nothing can be changed in them."""
 
 
 @dataclass(frozen=True)

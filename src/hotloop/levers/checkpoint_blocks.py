@@ -12,7 +12,16 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.base import (
+    GRAPHS_UNSEEN,
+    Effect,
+    Expectation,
+    Group,
+    Lever,
+    Receipt,
+    Seen,
+    refuse,
+)
 from hotloop.levers.blocks import repeated_blocks
 from hotloop.levers.recomputing import Recomputing
 
@@ -59,8 +68,8 @@ class CheckpointBlocks(Lever):
             return refuse("it costs time; --objective memory tries it")
         if not any(model.blocks for model in models):
             return refuse("no model was seen to have repeated blocks")
-        if any(model.compiled for model in models):
-            return refuse("the script compiles its model itself, and its graphs are not seen")
+        if seen.is_compiled:
+            return refuse(GRAPHS_UNSEEN)
         if not peak:
             return refuse("its memory was not measured")
         left = 1 - BYTES_A_WEIGHT * sum(model.trainable for model in models) / peak

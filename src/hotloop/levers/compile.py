@@ -76,7 +76,7 @@ class Compile(Lever):
 
     @classmethod
     def expected(cls, seen: Seen) -> Expectation:
-        if any(model.compiled for model in seen.measurement.inventory.models):
+        if seen.is_compiled:
             return refuse("the script already compiles its model")
         return Expectation(seen.share("forward", "backward") * GAIN)
 

@@ -50,7 +50,7 @@ class CompileBlocks(Lever):
     @classmethod
     def expected(cls, seen: Seen) -> Expectation:
         models = seen.measurement.inventory.models
-        if any(model.compiled for model in models):
+        if seen.is_compiled:
             return refuse("the script already compiles its model")
         if not any(model.blocks for model in models):
             return refuse("no model was seen to have repeated blocks")

@@ -10,7 +10,16 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.base import (
+    GRAPHS_UNSEEN,
+    Effect,
+    Expectation,
+    Group,
+    Lever,
+    Receipt,
+    Seen,
+    refuse,
+)
 from hotloop.levers.eight_bits import LEAST, RECIPES, Converted, in_eight_bits
 
 if TYPE_CHECKING:
@@ -55,8 +64,8 @@ class Fp8(Lever):
             return refuse(NO_HARDWARE)
         if not software.torchao:
             return refuse(NOT_INSTALLED)
-        if any(model.compiled for model in seen.measurement.inventory.models):
-            return refuse("the script compiles its model itself, and its graphs are not seen")
+        if seen.is_compiled:
+            return refuse(GRAPHS_UNSEEN)
         counted = [model.large_matrices for model in seen.measurement.inventory.models]
         if counted and not any(count is None or count for count in counted):
             return refuse(f"none of its weights is a matrix of {LEAST} × {LEAST} or more")

@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.attention.rewrite import Rewritten, rewrite
-from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.base import (
+    GRAPHS_UNSEEN,
+    Effect,
+    Expectation,
+    Group,
+    Lever,
+    Receipt,
+    Seen,
+    refuse,
+)
 
 if TYPE_CHECKING:
     from hotloop.levers.graphs import Captured
@@ -46,8 +55,8 @@ class FusedAttention(Lever):
             return refuse("it was not looked into, so its attention is not known")
         if not operators.attention:
             return refuse("no attention was seen that is written by hand")
-        if any(model.compiled for model in seen.measurement.inventory.models):
-            return refuse("the script compiles its model itself, and its graphs are not seen")
+        if seen.is_compiled:
+            return refuse(GRAPHS_UNSEEN)
         return Expectation(seen.share("forward", "backward") * GAIN)
 
     def apply(self, torch: Any, seams: Seams) -> None:

@@ -14,7 +14,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.attention.nodes import dtype, example, given, is_node, name_of
-from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.base import (
+    GRAPHS_UNSEEN,
+    Effect,
+    Expectation,
+    Group,
+    Lever,
+    Receipt,
+    Seen,
+    refuse,
+)
 from hotloop.levers.rewriting import rewritten
 
 if TYPE_CHECKING:
@@ -58,8 +67,8 @@ class FusedUpsampling(Lever):
             return refuse("it was not looked into, so it is not known whether it upsamples")
         if not any(name in operators.by_name for name in OPERATORS):
             return refuse("it was not seen to upsample to the nearest")
-        if any(model.compiled for model in seen.measurement.inventory.models):
-            return refuse("the script compiles its model itself, and its graphs are not seen")
+        if seen.is_compiled:
+            return refuse(GRAPHS_UNSEEN)
         return Expectation(seen.share("forward", "backward") * GAIN)
 
     def apply(self, torch: Any, seams: Seams) -> None:

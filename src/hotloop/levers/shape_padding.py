@@ -10,7 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.base import (
+    GRAPHS_UNSEEN,
+    Effect,
+    Expectation,
+    Group,
+    Lever,
+    Receipt,
+    Seen,
+    refuse,
+)
 from hotloop.levers.padded_products import COARSEST, LEAST, Padded, pad_products
 
 if TYPE_CHECKING:
@@ -45,8 +54,8 @@ class ShapePadding(Lever):
         models = seen.measurement.inventory.models
         if not seen.on_gpu:
             return refuse("it is about the tensor cores of a GPU")
-        if any(model.compiled for model in models):
-            return refuse("the script compiles its model itself, and its graphs are not seen")
+        if seen.is_compiled:
+            return refuse(GRAPHS_UNSEEN)
         if not any(model.odd_sizes for model in models):
             return refuse(f"its weights have no size above {LEAST} that {COARSEST} does not divide")
         return Expectation(seen.share("forward", "backward") * GAIN)
