@@ -169,6 +169,20 @@ def test_noise_like_a_tensor_does_not_depend_on_its_order(
         assert noise.is_contiguous(memory_format=torch.channels_last)
 
 
+def test_dynamo_lists_torchs_own_whenever_it_does(torch: Any, pin: Any) -> None:
+    """As in a real trial, where nothing was compiled before."""
+    from torch._dynamo import trace_rules
+
+    own = torch.randn_like
+    pin()
+    try:
+        trace_rules.get_torch_obj_rule_map.cache_clear()
+        listed = trace_rules.get_torch_obj_rule_map()
+        assert own in listed and torch.randn_like not in listed
+    finally:
+        trace_rules.get_torch_obj_rule_map.cache_clear()
+
+
 @pytest.fixture
 def compiler(torch: Any) -> Any:
     """torch's own, which is to draw what eager code would."""

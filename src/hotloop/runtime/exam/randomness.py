@@ -9,6 +9,7 @@ does not depend on that tensor's order in memory, nor on its format but for roun
 from __future__ import annotations
 
 import functools
+import inspect
 import random
 import sys
 import zlib
@@ -160,7 +161,7 @@ def _switch_dropout_off(functional: Any) -> None:
 
 def _draw_in_plain_order(torch: Any) -> None:
     """TorchScript knows torch's own functions alone, and keeps drawing as they do."""
-    own = {name: getattr(torch, name) for name in LIKE}
+    own = {name: inspect.unwrap(getattr(torch, name)) for name in LIKE}  # also if pinned before
     ours = {name: _in_plain_order(torch, original) for name, original in own.items()}
     vars(torch).update(ours)
     script = torch.jit.script
@@ -174,6 +175,14 @@ def _draw_in_plain_order(torch: Any) -> None:
             vars(torch).update(ours)
 
     torch.jit.script = scripting
+    when_imported("torch._dynamo.trace_rules", lambda rules: _tell_dynamo(rules, own))
+
+
+def _tell_dynamo(rules: Any, own: dict[str, Any]) -> None:
+    """It lists torch's functions by their names when it first compiles, which may be after this:
+    then it would break its graphs at torch's own, and take ours for those."""
+    load, listed = rules.load_object, {f"torch.{name}": known for name, known in own.items()}
+    rules.load_object = lambda name: listed.get(name) or load(name)
 
 
 def _in_plain_order(torch: Any, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -185,7 +194,7 @@ def _in_plain_order(torch: Any, original: Callable[..., Any]) -> Callable[..., A
     """
     as_it_is, low = torch.preserve_format, (torch.bfloat16, torch.float16)
     transforms = torch._C._functorch.peek_interpreter_stack
-    is_endless = original is torch.randn_like
+    is_endless = original.__name__ == "randn_like"
 
     @functools.wraps(original)
     def like(*args: Any, **kwargs: Any) -> Any:
