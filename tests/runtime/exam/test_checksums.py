@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.runtime.exam.checksums import DEPTH, RowSums, checksum
+from hotloop.runtime.exam.checksums import DEPTH, LARGE, ROW, RowSums, checksum
 
 Pair = namedtuple("Pair", "x y")
 
@@ -142,3 +142,49 @@ def test_what_holds_itself_comes_to_an_end(of: Any) -> None:
     for _ in range(DEPTH + 2):
         deep = [deep]
     assert of(deep) == of(deep)
+
+
+class TestLarge:
+    """Those that are added up where they lie."""
+
+    def test_every_element_counts_and_its_place(self, torch: Any, of: Any) -> None:
+        x = torch.randn(4, 3, LARGE // 16)
+        known = {of(x), of(x.flip(0)), of(x.flip(2)), of(x.view(3, 4, -1)), of(x.view(torch.int32))}
+        for place in (0, ROW - 1, ROW, x.numel() // 2, x.numel() - 1):
+            other = x.clone()
+            other.view(-1)[place] += 1e-3
+            known.add(of(other))
+        for one, two in ((0, 1), (5, 5 + ROW), (7, 7 + 2 * ROW)):
+            other = x.clone().view(-1)
+            other[[one, two]] = other[[two, one]]
+            known.add(of(other.view_as(x)))
+        assert len(known) == 13
+
+    @pytest.mark.parametrize("kind", ["uint8", "bool", "float16", "int64", "complex64", "float64"])
+    def test_of_every_type_also_the_last_bytes(self, kind: str, torch: Any, of: Any) -> None:
+        dtype = getattr(torch, kind)
+        x = torch.randint(0, 2, (LARGE + 3,)).to(dtype)
+        other = x.clone()
+        other[-1] = 1 - int(x[-1].real)
+        assert of(other) != of(x) == of(x.clone())
+
+    def test_wherever_in_memory_it_begins(self, torch: Any, of: Any) -> None:
+        x = torch.randint(0, 256, (5, LARGE + 1), dtype=torch.uint8)
+        assert of(x[3]) == of(x[3].clone())
+        assert of(x[:, 1:]) == of(x[:, 1:].clone())
+
+    def test_in_whatever_strides_and_of_whatever_kind(self, torch: Any, of: Any) -> None:
+        class Kind(torch.Tensor):  # type: ignore[misc]
+            pass
+
+        x = torch.randn(4, 8, 128, 128, dtype=torch.complex64)
+        assert of(x.to(memory_format=torch.channels_last)) == of(x)
+        assert of(x.as_subclass(Kind)) == of(x)
+        assert of(x.conj()) == of(x.conj_physical()) != of(x)
+
+    @pytest.mark.gpu
+    def test_a_device_says_what_the_host_says(self, torch: Any, of: Any) -> None:
+        if not torch.cuda.is_available():
+            pytest.skip("no GPU")
+        for x in (torch.randn(3, LARGE), torch.randint(0, 256, (LARGE + 7,)).byte()):
+            assert of(x.cuda()) == of(x)
