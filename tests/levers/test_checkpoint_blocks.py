@@ -328,7 +328,8 @@ def test_on_a_gpu_the_peak_falls_and_the_blocks_run_again(
     def peak(*levers: Any) -> int:
         torch.cuda.reset_peak_memory_stats()
         with jobs.under(*levers):
-            blocks.train(device="cuda", shape=(4096, 16), steps=4)
+            # Large beside the tens of megabytes that products take to work in.
+            blocks.train(device="cuda", shape=(1 << 18, 16), steps=4)
         return int(torch.cuda.max_memory_allocated())
 
     lever = CheckpointBlocks()
