@@ -45,6 +45,7 @@ def _two(lever: str, wins: str, loses: str, where: str = "cpu", **more: str) -> 
 LANGUAGE, VISION = "benchmarks/jobs/language.py", "benchmarks/jobs/vision.py"
 GPT2 = f"{LANGUAGE} --words 50304 --width 768 --heads 12 --context 512"
 MOUNTED = "benchmarks/jobs/mounted.py"
+RESNET = "benchmarks/jobs/resnet18.py"
 ENLARGING = "benchmarks/jobs/enlarging.py"
 AUGMENTED = "benchmarks/jobs/augmented.py:Augmented"
 CONTROL = "benchmarks/planted/control_cpu.py"
@@ -83,6 +84,13 @@ EXAMPLES = (
         ENLARGING,
         f"{ENLARGING} --channels 128 --width 7 --size 8 --times 1 --batch 2",
         only="compile",
+    ),
+    *_two(
+        "folded_pixels",
+        f"{RESNET} --batch 256",
+        f"{RESNET} --batch 4 --size 64",
+        where="gpu",
+        only="bf16,channels_last,compile",
     ),
     *_two("compile_loss", f"{LANGUAGE} --layers 1 --words 20000", f"{LANGUAGE} --words 64"),
     *_two(

@@ -58,6 +58,7 @@ TRIALS = {
     "fused_upsampling": Asked(
         f"{JOBS}/enlarging.py --size 128 --channels 64 --width 3", ("bf16", "compile")
     ),
+    "folded_pixels": Asked(f"{JOBS}/resnet18.py --batch 256", ("bf16", "channels_last", "compile")),
     "compile_loss": Asked(f"{GPT2} --layers 2 --batch 16", ("bf16",)),
     "shape_padding": Asked(GPT2.replace("50304", "50257"), ("bf16", "compile")),
     "chunked_loss": Asked(f"{GPT2} --layers 2 --batch 16"),

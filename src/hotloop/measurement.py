@@ -121,6 +121,8 @@ class ModelSeen:
     """Modules: three dimensions are no sign of a convolution, other weights have them too."""
     large_matrices: int | None = None
     """Those that a product in 8 bits is worth its casts for. None: nobody counted them."""
+    foldable: int = 0
+    """Convolutions over few channels in strides: `levers.folding` has them."""
 
     @property
     def convolves(self) -> bool:

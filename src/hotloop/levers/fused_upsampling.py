@@ -8,7 +8,6 @@ neighbours.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,7 @@ from hotloop.levers.base import (
     Seen,
     refuse,
 )
-from hotloop.levers.rewriting import rewritten
+from hotloop.levers.rewriting import Rewrites, rewritten_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,9 +51,7 @@ class FusedUpsampling(Lever):
 
     def __post_init__(self) -> None:
         self._torch: Any = None
-        self._graphs: list[tuple[Captured, int]] = []
-        """And how many were rewritten in it."""
-        self._reasons: Counter[str] = Counter()
+        self._rewrites = Rewrites("upsampling")
 
     @classmethod
     def settings(cls, seen: Seen) -> list[dict[str, Any]]:
@@ -76,33 +73,14 @@ class FusedUpsampling(Lever):
         seams.captured.before.append(self._rewrite)
 
     def receipt(self) -> Receipt:
-        if not self._graphs:
-            return self.not_applied("no graph was captured")
-        ran = [(graph, count) for graph, count in self._graphs if graph.runs and count]
-        if ran:
-            return self.applied(
-                upsamplings=sum(count for _, count in ran),
-                left_alone=self._reasons.total(),
-                runs=sum(graph.runs for graph, _ in ran),
-            )
-        if any(count for _, count in self._graphs):
-            return self.not_applied("no graph with upsampling in it ran")
-        if not self._reasons:
-            return self.not_applied("no upsampling was found in the captured graphs")
-        return self.not_applied(f"upsampling was found, but {self._reasons.most_common(1)[0][0]}")
+        evidence = self._rewrites.evidence("upsamplings")
+        return self.applied(**evidence) if evidence else self.not_applied(self._rewrites.why_not)
 
     def _rewrite(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         captured: Captured = args[0]
         asked = [_factors(node) for node in captured.graph.graph.nodes if _upsamples(node)]
-        self._reasons.update(reason for reason in asked if isinstance(reason, str))
-        count = 0
-        for orders in (_channels_last(self._torch, captured), frozenset[int]()):
-            if not count:
-                repeat = partial(_repeat_all, self._torch, orders)
-                count = rewritten(self._torch, captured, repeat)
-        if not count and not all(isinstance(one, str) for one in asked):
-            self._reasons["the rest of its graph would not run with another"] += 1
-        self._graphs.append((captured, count))
+        count = rewritten_in_order(self._torch, captured, partial(_repeat_all, self._torch))
+        self._rewrites.note(captured, count, asked)
 
 
 def _upsamples(node: Any) -> bool:
@@ -140,26 +118,12 @@ def _is_asked_for(node: Any, factors: Sequence[int]) -> bool:
     )
 
 
-def _channels_last(torch: Any, captured: Captured) -> frozenset[int]:
-    """In how many directions its weights or inputs have that order: the results are to as well."""
-    orders = {2: torch.channels_last, 3: torch.channels_last_3d}
-    return frozenset(
-        directions
-        for directions, order in orders.items()
-        for one in captured.inputs
-        if isinstance(one, torch.Tensor)
-        and one.dim() == directions + 2
-        and one.is_contiguous(memory_format=order)
-        and not one.is_contiguous()
-    )
-
-
-def _repeat_all(torch: Any, channels_last: frozenset[int], graph: Any) -> int:
+def _repeat_all(torch: Any, orders: dict[int, Any], graph: Any) -> int:
     count = 0
     for node in [node for node in graph.nodes if _upsamples(node)]:
         factors = _factors(node)
         if not isinstance(factors, str):
-            _repeat(torch, graph, node, factors, len(factors) in channels_last)
+            _repeat(torch, graph, node, factors, len(factors) in orders)
             count += 1
     return count
 

@@ -17,6 +17,7 @@ from hotloop.levers.compile_loss import CompileLoss
 from hotloop.levers.context_length import ContextLength
 from hotloop.levers.cudnn_benchmark import CudnnBenchmark
 from hotloop.levers.device_prefetch import DevicePrefetch
+from hotloop.levers.folded_pixels import FoldedPixels
 from hotloop.levers.fp8 import Fp8
 from hotloop.levers.fp16 import Fp16
 from hotloop.levers.fused_attention import FusedAttention
@@ -59,6 +60,7 @@ _ALL: tuple[type[Lever], ...] = (
     UnusedOutputs,
     FusedAttention,
     FusedUpsampling,
+    FoldedPixels,
     Fp8,  # before the padding: it takes products of whole tiles alone
     ShapePadding,  # after the attention, whose products it would hide
     CompileLoss,

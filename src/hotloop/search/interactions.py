@@ -20,6 +20,8 @@ PARTNERS = frozenset(
         ("fused_attention", "compile"),
         ("fused_attention", "bf16"),
         ("fused_upsampling", "channels_last"),
+        ("folded_pixels", "bf16"),
+        ("folded_pixels", "channels_last"),
         ("fp8", "bf16"),
         ("shape_padding", "bf16"),
         ("shape_padding", "tf32"),
@@ -65,7 +67,8 @@ def are_partners(one: str, other: str) -> bool:
     enough; compiling fuses the casts away. Channels last costs transpositions that compiling
     removes and pays in convolutions of bf16. The fastest attention takes 16-bit numbers alone, and
     a model without its score matrices may be best compiled in another mode. Upsampling puts the
-    channels of volumes first, if it is not written otherwise. Products are padded for
+    channels of volumes first, if it is not written otherwise. Pixels are folded for tensor cores,
+    with the channels last best of all. Products are padded for
     tensor cores, which compute in 16 bits or in TF32 alone. Products in 8 bits leave the rest of a
     model in 16, or in 32 where they win less. A compiled loss spares
     the cast that bf16 brings, and is a larger part of a step whose model is compiled; one that is

@@ -11,6 +11,7 @@ from typing import Any
 
 from hotloop.levers.blocks import repeated_blocks
 from hotloop.levers.eight_bits import is_large
+from hotloop.levers.folding import is_foldable
 from hotloop.levers.padded_products import odd_sizes
 from hotloop.levers.staging.files import names_files
 from hotloop.measurement import (
@@ -262,6 +263,7 @@ def _model(torch: Any, model: Any) -> ModelSeen:
         ),
         convolutions_1d=sum(_is_1d(torch, part) for part in model.modules()),
         large_matrices=sum(is_large(p.shape) for p in parameters),
+        foldable=sum(is_foldable(torch, part) for part in model.modules()),
     )
 
 
