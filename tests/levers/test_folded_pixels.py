@@ -66,13 +66,52 @@ def test_it_computes_the_same(case: int, torch: Any) -> None:
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("last", [True, False])
-def test_what_is_computed_lies_as_the_weights_do(last: bool, torch: Any) -> None:
+def test_what_is_computed_lies_as_it_did(last: bool, torch: Any) -> None:
     order = torch.channels_last if last else torch.contiguous_format
     stem = torch.nn.Conv2d(3, 8, 7, 2, 3).to(memory_format=order)
-    compiled, _ = rewritten(torch, stem)
-    made = compiled(torch.randn(2, 3, 32, 32))
-    assert made.shape == (2, 8, 16, 16)
-    assert made.is_contiguous(memory_format=order)
+    with torch.backends.mkldnn.flags(enabled=True):  # which follows the weights
+        compiled, lever = rewritten(torch, stem)
+        x = torch.randn(2, 3, 32, 32)
+        assert compiled(x).stride() == stem(x).stride()
+        assert compiled(x).is_contiguous(memory_format=order)
+        assert lever.receipt().applied
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"stride": 2},
+        {"stride": (2,)},
+        {"stride": [2, 3]},
+        {"stride": 2, "padding": 3, "bias": 1},
+        {"stride": (2, 2), "padding": (1, 2)},
+    ],
+)
+def test_however_it_is_written(asked: dict[str, Any], torch: Any) -> None:
+    weight, bias = torch.randn(4, 3, 7, 5).double(), torch.randn(4).double()
+    given = {**asked, "bias": bias} if "bias" in asked else asked
+
+    def convolved(x: Any) -> Any:
+        return torch.nn.functional.conv2d(x, weight, **given)
+
+    x = torch.randn(2, 3, 20, 21).double()
+    compiled, lever = rewritten(torch, convolved)
+    torch.testing.assert_close(compiled(x), convolved(x))
+    assert lever.receipt().applied
+
+
+@pytest.mark.usefixtures("quick")
+def test_weights_that_are_computed_and_pixels_that_are_mirrored(torch: Any) -> None:
+    nn = torch.nn
+    for model in (
+        nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 4, 7, 2, 3)),
+        nn.Conv2d(3, 4, 7, 2, 3, padding_mode="reflect"),
+    ):
+        torch._dynamo.reset()
+        compiled, lever = rewritten(torch, model.double())
+        torch.testing.assert_close(compiled(x := torch.randn(2, 3, 16, 16).double()), model(x))
+        assert lever.receipt().applied
 
 
 @pytest.mark.usefixtures("quick")
@@ -91,7 +130,8 @@ def test_what_is_something_else_is_left_alone(convolution: Any, why: str, torch:
     x = torch.randn(2, model.in_channels, 9, 9)
     compiled, lever = rewritten(torch, model)
     assert torch.equal(compiled(x), model(x))
-    assert lever.receipt().reason.startswith(f"such a convolution was found, but {why}")
+    reason = lever.receipt().reason
+    assert reason.startswith(f"a convolution over few channels was found, but {why}")
 
 
 @pytest.mark.usefixtures("quick")
@@ -103,30 +143,49 @@ def test_without_padding_said_by_a_word(torch: Any) -> None:
     assert lever.receipt().applied
 
 
+def unseen(torch: Any) -> dict[str, tuple[Any, tuple[int, ...]]]:
+    nn = torch.nn
+    return {
+        "one picture": (nn.Conv2d(3, 4, 7, 2), (3, 9, 9)),
+        "many channels": (nn.Conv2d(8, 4, 7, 2), (2, 8, 9, 9)),
+        "each channel by itself": (nn.Conv2d(8, 8, 7, 2, groups=8), (2, 8, 9, 9)),
+    }
+
+
 @pytest.mark.usefixtures("quick")
-def test_one_picture_alone_is_left_alone(torch: Any) -> None:
-    model = torch.nn.Conv2d(3, 4, 7, 2)
+@pytest.mark.parametrize("case", ["one picture", "many channels", "each channel by itself"])
+def test_others_are_not_spoken_of(case: str, torch: Any) -> None:
+    model, shape = unseen(torch)[case]
     compiled, lever = rewritten(torch, model)
-    assert torch.equal(compiled(x := torch.randn(3, 9, 9)), model(x))
-    assert "its sizes are not known" in lever.receipt().reason
+    assert torch.equal(compiled(x := torch.randn(shape)), model(x))
+    assert "not seen to have a convolution over few channels" in lever.receipt().reason
 
 
 @pytest.mark.usefixtures("quick")
-def test_sizes_that_change_are_left_alone_and_batches_may(torch: Any) -> None:
-    model = torch.nn.Conv2d(3, 4, 7, 2, 3).double()
+@pytest.mark.parametrize("last", [True, False])
+def test_sizes_that_change_are_left_alone_and_batches_may(last: bool, torch: Any) -> None:
+    order = torch.channels_last if last else torch.contiguous_format
+    model = torch.nn.Conv2d(3, 4, 7, 2, 3).double().to(memory_format=order)
     compiled, lever = rewritten(torch, model, dynamic=True)
     compiled(torch.randn(2, 3, 14, 18).double())
     assert "its sizes change" in lever.receipt().reason
+    torch._dynamo.reset()
     compiled, lever = rewritten(torch, model)
-    for count in (2, 3, 5):
+    before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    for count in (2, 3, 5, 7, 9):
         x = torch.randn(count, 3, 14, 18).double()
         torch.testing.assert_close(compiled(x), model(x))
-    assert lever.receipt().evidence["runs"] == 3
+    assert lever.receipt().evidence["runs"] == 5
+    # One for the first, one for all others, as without it.
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == before + 2
 
 
 @pytest.mark.usefixtures("quick")
-def test_where_the_graph_relies_on_the_plain_order_it_has_that(torch: Any) -> None:
-    class Flattened(torch.nn.Module):  # type: ignore[misc]
+@pytest.mark.parametrize("how", ["view", "leave", "as_strided"])
+def test_where_somebody_relies_on_the_order_it_stays(how: str, torch: Any) -> None:
+    """A stem in the plain order, before convolutions whose weights have another."""
+
+    class Mixed(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.stem = torch.nn.Conv2d(3, 4, 4, 2)
@@ -134,12 +193,18 @@ def test_where_the_graph_relies_on_the_plain_order_it_has_that(torch: Any) -> No
 
         def forward(self, x: Any) -> Any:
             made = self.stem(x)
-            return made.view(len(x), -1).sum() + self.later(made).sum()
+            if how == "view":
+                return made.view(len(x), -1).sum() + self.later(made).sum()
+            if how == "leave":
+                return made, self.later(made)
+            return made.as_strided((2, 3), (1, 7)), self.later(made)
 
-    model, x = Flattened().double(), torch.randn(2, 3, 12, 12).double()
+    model, x = Mixed().double(), torch.randn(2, 3, 12, 12).double()
     compiled, lever = rewritten(torch, model)
     torch.testing.assert_close(compiled(x), model(x))
-    assert lever.receipt().applied
+    if how == "leave":
+        assert [one.stride() for one in compiled(x)] == [one.stride() for one in model(x)]
+    assert lever.receipt().applied == (how != "as_strided")
 
 
 def network(torch: Any) -> Any:
@@ -163,11 +228,23 @@ def test_a_compiled_job_trains_the_same_and_says_what_was_done(more: Any, torch:
     assert model[0].weight.shape == (8, 3, 7, 7)
 
 
-def test_without_a_graph_or_a_convolution_it_says_so(quick: None, torch: Any) -> None:
+@pytest.mark.usefixtures("quick")
+def test_an_operator_that_only_has_the_name_is_left_alone(torch: Any) -> None:
+    conv2d = torch.library.custom_op(
+        "hotloop_tests::conv2d",
+        lambda x, weight, bias, stride: torch.full_like(x, float(stride)),
+        mutates_args=(),
+        schema="(Tensor x, Tensor weight, Tensor? bias, int stride) -> Tensor",
+    )
+    conv2d.register_fake(lambda x, weight, bias, stride: torch.empty_like(x))
+    weight, x = torch.randn(4, 3, 7, 7), torch.randn(2, 3, 16, 16)
+    compiled, lever = rewritten(torch, lambda x: conv2d(x, weight, None, 2))
+    assert torch.equal(compiled(x), torch.full_like(x, 2.0))
+    assert not lever.receipt().applied
+
+
+def test_without_a_graph_it_says_so() -> None:
     assert "no graph was captured" in FoldedPixels().receipt().reason
-    compiled, lever = rewritten(torch, torch.sin)
-    compiled(torch.ones(3))
-    assert "no convolution was found" in lever.receipt().reason
 
 
 class TestExpected:

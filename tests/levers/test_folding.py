@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
-from hotloop.levers.folding import fold, is_worth_it
+from hotloop.levers.folding import fold, is_foldable, is_worth_it
 
 
 @pytest.mark.parametrize("case", range(60))
@@ -28,8 +29,8 @@ def test_the_same_products_are_summed(case: int) -> None:
     before, behind = made.pixels
     laid = [0] * before + pixels + [0] * max(0, behind)
     laid = laid[: len(laid) + min(0, behind)]
-    spread = [0] * made.weights[0] + weights + [0] * made.weights[1]
-    assert len(laid) % stride == 0 and len(spread) == made.taps * stride
+    spread = weights + [0] * made.weights
+    assert len(laid) % stride == len(spread) % stride == 0
     tiles = [laid[place : place + stride] for place in range(0, len(laid), stride)]
     taps = [spread[place : place + stride] for place in range(0, len(spread), stride)]
     results = [
@@ -50,3 +51,31 @@ def test_it_is_for_few_channels_and_for_strides_that_leave_nothing_out() -> None
     assert not is_worth_it(64, (3, 3), (2, 2))
     assert not is_worth_it(3, (3, 3), (1, 1))
     assert not is_worth_it(3, (1, 1), (2, 2))
+    assert not is_worth_it(0, (3, 3), (2, 2))
+
+
+def test_weights_are_not_more_than_the_stride_asks_for() -> None:
+    assert fold(64, 4, 2, 1).weights == fold(64, 16, 16, 0).weights == 0
+    assert fold(224, 7, 2, 3).weights == 1
+
+
+class TestIsFoldable:
+    def test_convolutions_over_pictures_in_strides(self, torch: Any) -> None:
+        nn = torch.nn
+        assert is_foldable(torch, nn.Conv2d(3, 64, 7, 2, 3))
+        assert is_foldable(torch, nn.Conv3d(1, 8, (3, 7, 7), (1, 2, 2)))
+        assert not is_foldable(torch, nn.Conv2d(64, 64, 3, 2))
+        assert not is_foldable(torch, nn.Conv2d(4, 4, 3, 2, groups=4))
+        assert not is_foldable(torch, nn.Linear(3, 3))
+
+    def test_numbers_that_a_script_has_put_there(self, torch: Any) -> None:
+        stem = torch.nn.Conv2d(3, 64, 7, 2, 3)
+        stem.stride = 1
+        assert not is_foldable(torch, stem)
+        stem.stride, stem.kernel_size = 2, 7
+        assert is_foldable(torch, stem)
+        stem.dilation = 2
+        assert not is_foldable(torch, stem)
+
+    def test_one_that_does_not_know_its_channels_yet(self, torch: Any) -> None:
+        assert not is_foldable(torch, torch.nn.LazyConv2d(8, 7, 2))

@@ -21,8 +21,8 @@ from hotloop.levers.base import (
     Seen,
     refuse,
 )
-from hotloop.levers.folding import convolves, folds, replace
-from hotloop.levers.rewriting import Rewrites, rewritten_in_order
+from hotloop.levers.folding import folds, replace
+from hotloop.levers.rewriting import Rewrites, asked, replaced, rewritten
 
 if TYPE_CHECKING:
     from hotloop.levers.graphs import Captured
@@ -42,7 +42,7 @@ class FoldedPixels(Lever):
 
     def __post_init__(self) -> None:
         self._torch: Any = None
-        self._rewrites = Rewrites("such a convolution")
+        self._rewrites = Rewrites("a convolution over few channels")
 
     @classmethod
     def settings(cls, seen: Seen) -> list[dict[str, Any]]:
@@ -68,16 +68,10 @@ class FoldedPixels(Lever):
 
     def _rewrite(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         captured: Captured = args[0]
-        asked = [folds(node) for node in captured.graph.graph.nodes if convolves(node)]
-        count = rewritten_in_order(self._torch, captured, partial(_fold_all, self._torch))
-        self._rewrites.note(captured, count, asked)
+        ask = partial(folds, self._torch)
+        found = [how for _, how in asked(captured.graph.graph, ask)]
 
+        def fold_all(graph: Any) -> int:
+            return replaced(graph, ask, partial(replace, self._torch, graph))
 
-def _fold_all(torch: Any, orders: dict[int, Any], graph: Any) -> int:
-    count = 0
-    for node in [node for node in graph.nodes if convolves(node)]:
-        each = folds(node)
-        if not isinstance(each, str):
-            replace(torch, graph, node, each, orders.get(len(each)))
-            count += 1
-    return count
+        self._rewrites.note(captured, rewritten(self._torch, captured, fold_all), found)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from hotloop.levers.attention.nodes import dtype, example, given, is_node, name_of
+from hotloop.levers.attention.nodes import dtype, example, given, is_node
 
 FEW = 4
 """Channels. Tensor cores take them by eight, and of pictures most of what they take is padding."""
@@ -19,76 +19,78 @@ LEAST = 4
 """Pixels that become one."""
 ALIGNED = 8
 """Channels that they want a multiple of: 16 bytes of 16-bit numbers."""
-CONVOLUTIONS = {"conv2d": 2, "conv3d": 3}
 
 
 @dataclass(frozen=True)
 class Fold:
-    """One direction: what is added around the pixels and the weights, so that they fold."""
+    """One direction: what is added around the pixels and behind the weights, so that they fold."""
 
     stride: int
-    taps: int
-    """Of the weights, once they are folded."""
     pixels: tuple[int, int]
     """Before and behind. Less than none behind: those that no weight reaches are left out."""
-    weights: tuple[int, int]
+    weights: int
 
 
 def fold(size: int, kernel: int, stride: int, padding: int) -> Fold:
-    reach = -(-padding // stride)
-    front = stride * reach - padding
-    taps = -(-(kernel + front) // stride)
+    taps = -(-kernel // stride)
     results = (size + 2 * padding - kernel) // stride + 1
-    before = stride * reach
-    behind = stride * (results + taps - 1) - before - size
-    return Fold(stride, taps, (before, behind), (front, stride * taps - kernel - front))
+    behind = stride * (results + taps - 1) - padding - size
+    return Fold(stride, (padding, behind), stride * taps - kernel)
 
 
 def is_worth_it(channels: int, kernel: Sequence[int], stride: Sequence[int]) -> bool:
     """Where pixels are left out, weights of nothing would take their place."""
     covers = all(size >= by for size, by in zip(kernel, stride, strict=True))
-    return channels <= FEW and prod(stride) >= LEAST and covers
+    return 1 <= channels <= FEW and prod(stride) >= LEAST and covers
 
 
 def is_foldable(torch: Any, module: Any) -> bool:
     """A convolution of the kind, as modules have it."""
-    if not isinstance(module, torch.nn.Conv2d | torch.nn.Conv3d):
+    kinds = {torch.nn.Conv2d: 2, torch.nn.Conv3d: 3}
+    directions = next((kinds[kind] for kind in kinds if isinstance(module, kind)), None)
+    if directions is None:
         return False
-    is_plain = module.groups == 1 and set(module.dilation) == {1}
-    return is_plain and is_worth_it(module.in_channels, module.kernel_size, module.stride)
+    # Scripts put plain numbers there.
+    kernel, stride, dilation = (
+        _in_each(value, directions)
+        for value in (module.kernel_size, module.stride, module.dilation)
+    )
+    is_plain = module.groups == 1 and set(dilation) == {1}
+    return is_plain and is_worth_it(module.in_channels, kernel, stride)
 
 
-def convolves(node: Any) -> bool:
-    """Over few channels."""
-    if node.op != "call_function" or name_of(node) not in CONVOLUTIONS:
-        return False
-    weight = given(node, 1, "weight")
-    known = example(weight) if is_node(weight) else None
-    return known is not None and known.dim() > 1 and known.shape[1] <= FEW
-
-
-def folds(node: Any) -> tuple[Fold, ...] | str:
-    """In each direction; or why not."""
-    directions = CONVOLUTIONS[name_of(node)]
-    x, weight = (example(given(node, place, name)) for place, name in ((0, "input"), (1, "weight")))
-    if x is None or x.dim() != directions + 2:
-        return "its sizes are not known"
+def folds(torch: Any, node: Any) -> tuple[Fold, ...] | str | None:
+    """In each direction; or why not. None: it is no convolution over few channels."""
+    directions = {torch.conv2d: 2, torch.conv3d: 3}.get(node.target)
+    if node.op != "call_function" or directions is None:
+        return None
+    x, weight = (_known(given(node, place, name)) for place, name in enumerate(("input", "weight")))
+    if x is None or weight is None or x.dim() != directions + 2:
+        return None  # or of a single picture
+    groups = given(node, 6, "groups", 1)
+    channels, *kernel = weight.shape[1:]
+    if not _are_known(channels, groups) or channels * groups > FEW:
+        return None
     stride, dilation = (
         _in_each(given(node, place, name, 1), directions)
         for place, name in ((3, "stride"), (5, "dilation"))
     )
-    if given(node, 6, "groups", 1) != 1 or dilation != (1,) * directions:
+    if groups != 1 or dilation != (1,) * directions:
         return "it takes channels in groups, or pixels that lie apart"
-    if not _are_known(*x.shape[2:], *weight.shape[1:], *stride):
+    sizes = x.shape[2:]
+    if not _are_known(*sizes, *kernel, *stride):
         return "its sizes change from call to call"
-    channels, *kernel = weight.shape[1:]
     if not is_worth_it(channels, kernel, stride):
         return "it takes every pixel, or leaves some out"
     around = given(node, 4, "padding", 0)
     padding = _in_each(0 if around == "valid" else around, directions)
     if not _are_known(*padding):
         return "its padding changes from call to call"
-    return tuple(map(fold, x.shape[2:], kernel, stride, padding))
+    return tuple(map(fold, sizes, kernel, stride, padding))
+
+
+def _known(value: Any) -> Any:
+    return example(value) if is_node(value) else None
 
 
 def _are_known(*sizes: Any) -> bool:
@@ -101,8 +103,8 @@ def _in_each(value: Any, directions: int) -> tuple[Any, ...]:
     return every * directions if len(every) == 1 else every
 
 
-def replace(torch: Any, graph: Any, node: Any, each: Sequence[Fold], order: Any) -> None:
-    """`order`: in which the folded pixels and weights lie, if it is not the plain one."""
+def replace(torch: Any, graph: Any, node: Any, each: Sequence[Fold]) -> None:
+    order = _order(torch, node)
     x, weight = given(node, 0, "input"), given(node, 1, "weight")
     directions = len(each)
     strides = tuple(one.stride for one in each)
@@ -136,10 +138,18 @@ def replace(torch: Any, graph: Any, node: Any, each: Sequence[Fold], order: Any)
         # Where autocast computes in fewer bits, fewer are copied.
         pixels = x if dtype(x) == dtype(node) else method("to", x, dtype(node))
         pixels = folded(padded(pixels, *(one.pixels for one in each)), order is not None)
-        weights = folded(padded(weight, *(one.weights for one in each)), False)
+        weights = folded(padded(weight, *((0, one.weights) for one in each)), False)
         if order is not None:
             weights = method("contiguous", weights, memory_format=order)
         made = graph.call_function(node.target, (pixels, weights, given(node, 2, "bias")))
     made.meta.update(node.meta)
     node.replace_all_uses_with(made)
     graph.erase_node(node)
+
+
+def _order(torch: Any, node: Any) -> Any:
+    """Of its result in memory, which that of folded pixels and weights decides. None: the plain."""
+    made = example(node)
+    order = torch.channels_last if made.dim() == 4 else torch.channels_last_3d
+    is_last = made.is_contiguous(memory_format=order) and not made.is_contiguous()
+    return order if is_last else None

@@ -23,7 +23,7 @@ from hotloop.levers.base import (
     Seen,
     refuse,
 )
-from hotloop.levers.rewriting import Rewrites, rewritten_in_order
+from hotloop.levers.rewriting import Rewrites, asked, replaced, rewritten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,17 +78,24 @@ class FusedUpsampling(Lever):
 
     def _rewrite(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         captured: Captured = args[0]
-        asked = [_factors(node) for node in captured.graph.graph.nodes if _upsamples(node)]
-        count = rewritten_in_order(self._torch, captured, partial(_repeat_all, self._torch))
-        self._rewrites.note(captured, count, asked)
+        found = [how for _, how in asked(captured.graph.graph, _factors)]
+        count = 0
+        # In the order of its weights, unless the rest of the graph relies on the plain one.
+        for orders in dict.fromkeys((_channels_last(self._torch, captured), frozenset[int]())):
+            count = count or rewritten(self._torch, captured, partial(self._repeat_all, orders))
+        self._rewrites.note(captured, count, found)
+
+    def _repeat_all(self, orders: frozenset[int], graph: Any) -> int:
+        return replaced(graph, _factors, partial(_repeat, self._torch, graph, orders))
 
 
-def _upsamples(node: Any) -> bool:
-    return node.op == "call_function" and name_of(node) in ("interpolate", "upsample")
+def _factors(node: Any) -> tuple[int, ...] | str | None:
+    """How often each value is repeated in each direction; or why that is not known.
 
-
-def _factors(node: Any) -> tuple[int, ...] | str:
-    """How often each value is repeated in each direction; or why that is not known."""
+    None: it does something else.
+    """
+    if node.op != "call_function" or name_of(node) not in ("interpolate", "upsample"):
+        return None
     if given(node, 3, "mode", "nearest") not in MODES:
         return "it is not to the nearest"
     x = given(node, 0, "input")
@@ -118,18 +125,25 @@ def _is_asked_for(node: Any, factors: Sequence[int]) -> bool:
     )
 
 
-def _repeat_all(torch: Any, orders: dict[int, Any], graph: Any) -> int:
-    count = 0
-    for node in [node for node in graph.nodes if _upsamples(node)]:
-        factors = _factors(node)
-        if not isinstance(factors, str):
-            _repeat(torch, graph, node, factors, len(factors) in orders)
-            count += 1
-    return count
+def _channels_last(torch: Any, captured: Captured) -> frozenset[int]:
+    """In how many directions its weights or inputs have that order: the results are to as well."""
+    orders = {2: torch.channels_last, 3: torch.channels_last_3d}
+    return frozenset(
+        directions
+        for directions, order in orders.items()
+        for one in captured.inputs
+        if isinstance(one, torch.Tensor)
+        and one.dim() == directions + 2
+        and one.is_contiguous(memory_format=order)
+        and not one.is_contiguous()
+    )
 
 
-def _repeat(torch: Any, graph: Any, node: Any, factors: Sequence[int], channels_last: bool) -> None:
+def _repeat(
+    torch: Any, graph: Any, orders: frozenset[int], node: Any, factors: Sequence[int]
+) -> None:
     """A dimension of one behind each direction, expanded, and the two made one."""
+    channels_last = len(factors) in orders
     first = 1 if channels_last else 2
     x = given(node, 0, "input")
     with graph.inserting_before(node):

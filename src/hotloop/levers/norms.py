@@ -22,7 +22,7 @@ NORMS = {"instance_norm", "group_norm"}
 
 def keep_order(torch: Any, captured: Captured) -> int:
     """How many were rewritten. None are where the rest of the graph relies on their order."""
-    return rewritten(torch, captured, partial(_rewrite, torch))
+    return rewritten(torch, captured, partial(_rewrite, torch), reorders=True)
 
 
 def _rewrite(torch: Any, graph: Any) -> int:
@@ -72,8 +72,8 @@ def _replace(torch: Any, graph: Any, node: Any) -> None:
         variance, mean = (call(operator.getitem, both, index) for index in range(2))
         if groups is not None:
             variance, mean = _of_groups(method, call, torch, variance, mean, groups)
-        # As torch's own kernels have it: a factor and a summand for each channel, and one pass
-        # over the values. Centred first, they were written to memory once more.
+        # A factor and a summand for each channel, and one pass over the values, as torch's own
+        # group norm has it. Centred first, they were written to memory once more.
         factor = call(torch.rsqrt, call(torch.add, variance, eps))
         if weight is not None:
             factor = call(torch.mul, factor, along_channels(weight))

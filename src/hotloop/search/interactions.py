@@ -21,6 +21,7 @@ PARTNERS = frozenset(
         ("fused_attention", "bf16"),
         ("fused_upsampling", "channels_last"),
         ("folded_pixels", "bf16"),
+        ("folded_pixels", "tf32"),
         ("folded_pixels", "channels_last"),
         ("fp8", "bf16"),
         ("shape_padding", "bf16"),

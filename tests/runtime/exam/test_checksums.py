@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from hotloop.runtime.exam.checksums import DEPTH, LARGE, ROW, RowSums, checksum
+from hotloop.runtime.exam import checksums
+from hotloop.runtime.exam.checksums import DEPTH, LARGE, WORDS, RowSums, checksum
 
 Pair = namedtuple("Pair", "x y")
 
@@ -148,43 +149,104 @@ class TestLarge:
     """Those that are added up where they lie."""
 
     def test_every_element_counts_and_its_place(self, torch: Any, of: Any) -> None:
-        x = torch.randn(4, 3, LARGE // 16)
+        x = torch.randn(4, 3, WORDS)
         known = {of(x), of(x.flip(0)), of(x.flip(2)), of(x.view(3, 4, -1)), of(x.view(torch.int32))}
-        for place in (0, ROW - 1, ROW, x.numel() // 2, x.numel() - 1):
+        for place in (0, WORDS - 1, WORDS, x.numel() // 2, x.numel() - 1):
             other = x.clone()
             other.view(-1)[place] += 1e-3
             known.add(of(other))
-        for one, two in ((0, 1), (5, 5 + ROW), (7, 7 + 2 * ROW)):
+        for one, two in ((0, 1), (5, 5 + WORDS), (7, 7 + 3 * WORDS)):
             other = x.clone().view(-1)
             other[[one, two]] = other[[two, one]]
             known.add(of(other.view_as(x)))
         assert len(known) == 13
 
+    @pytest.mark.parametrize("kind", ["float32", "bool", "bfloat16", "uint8"])
+    def test_numbers_with_few_bits_are_told_apart(self, kind: str, torch: Any, of: Any) -> None:
+        """A mask of which one pixel is elsewhere, in all places of a few rows."""
+        mask = torch.zeros(1, 40_000).to(getattr(torch, kind))
+        seen = set()
+        for place in range(0, 40_000, 13):
+            mask[0, place] = 1
+            seen.add(of(mask))
+            mask[0, place] = 0
+        assert len(seen) == len(range(0, 40_000, 13))
+
+    def test_samples_in_each_others_places_show(self, torch: Any, of: Any) -> None:
+        labels = torch.nn.functional.one_hot(torch.arange(300) % 70, 1100).float()
+        changed = [of(labels.roll(by, 0)) for by in range(70)]
+        assert len(set(changed)) == 70
+
     @pytest.mark.parametrize("kind", ["uint8", "bool", "float16", "int64", "complex64", "float64"])
-    def test_of_every_type_also_the_last_bytes(self, kind: str, torch: Any, of: Any) -> None:
-        dtype = getattr(torch, kind)
-        x = torch.randint(0, 2, (LARGE + 3,)).to(dtype)
+    @pytest.mark.parametrize("size", [LARGE, LARGE + 3])
+    def test_of_every_type_also_the_last_bytes(
+        self, kind: str, size: int, torch: Any, of: Any
+    ) -> None:
+        x = torch.randint(0, 2, (3, size)).to(getattr(torch, kind))
         other = x.clone()
-        other[-1] = 1 - int(x[-1].real)
+        other[-1, -1] = 1 - int(x[-1, -1].real)
         assert of(other) != of(x) == of(x.clone())
 
-    def test_wherever_in_memory_it_begins(self, torch: Any, of: Any) -> None:
-        x = torch.randint(0, 256, (5, LARGE + 1), dtype=torch.uint8)
-        assert of(x[3]) == of(x[3].clone())
-        assert of(x[:, 1:]) == of(x[:, 1:].clone())
+    @pytest.mark.parametrize("size", [LARGE, LARGE + 1])
+    def test_wherever_in_memory_it_begins(self, size: int, torch: Any, of: Any) -> None:
+        x = torch.randint(0, 256, (5 * size + 3,), dtype=torch.uint8)
+        for begin in range(4):
+            part = x[begin : begin + 4 * size].view(4, size)
+            assert of(part) == of(part.clone())
 
     def test_in_whatever_strides_and_of_whatever_kind(self, torch: Any, of: Any) -> None:
         class Kind(torch.Tensor):  # type: ignore[misc]
             pass
 
-        x = torch.randn(4, 8, 128, 128, dtype=torch.complex64)
+        x = torch.randn(4, 8, 32, 32, dtype=torch.complex64)
         assert of(x.to(memory_format=torch.channels_last)) == of(x)
         assert of(x.as_subclass(Kind)) == of(x)
         assert of(x.conj()) == of(x.conj_physical()) != of(x)
+
+    def test_the_samples_of_a_step_are_the_same_in_whatever_passes(self, torch: Any) -> None:
+        x = torch.randint(0, 256, (7, LARGE + 1), dtype=torch.uint8)
+
+        def summed(*parts: Any) -> list[tuple[str, int, str]]:
+            sums = RowSums(torch)
+            for part in parts:
+                sums.add("model 0", part)
+            return sums.taken()
+
+        assert summed(x[:3], x[3:]) == summed(x) == summed(*x.split(1))
+        assert summed(x[3:], x[:3]) != summed(x)
+
+    def test_those_without_plain_numbers_too(self, torch: Any, of: Any) -> None:
+        def quantised(x: Any) -> Any:
+            return torch.quantize_per_tensor(x, 0.1, 0, torch.quint8)
+
+        x = torch.randn(2, LARGE)
+        assert of(quantised(x)) == of(quantised(x)) != of(quantised(-x))
+        assert of(torch.empty(0, LARGE)) != of(torch.empty(2, 0))
+
+    def test_those_that_only_hold_others(self, torch: Any, of: Any) -> None:
+        from torch.testing._internal.two_tensor import TwoTensor
+
+        x, y = torch.randn(2, LARGE), torch.randn(2, LARGE)
+        assert of(TwoTensor(x, y)) == of(TwoTensor(x, y)) != of(TwoTensor(x, x))
+        assert of(TwoTensor(x[:, :3], y[:, :3])) != of(TwoTensor(x[:, :3], x[:, :3]))
+
+    def test_where_a_device_has_no_room_the_host_does_it(
+        self, torch: Any, of: Any, monkeypatch: Any
+    ) -> None:
+        x = torch.randn(2, LARGE)
+        expected, sums, left = of(x), checksums._sums, [torch.OutOfMemoryError()]
+
+        def full(*args: Any) -> Any:
+            if left:
+                raise left.pop()
+            return sums(*args)
+
+        monkeypatch.setattr(checksums, "_sums", full)
+        assert of(x) == expected
 
     @pytest.mark.gpu
     def test_a_device_says_what_the_host_says(self, torch: Any, of: Any) -> None:
         if not torch.cuda.is_available():
             pytest.skip("no GPU")
-        for x in (torch.randn(3, LARGE), torch.randint(0, 256, (LARGE + 7,)).byte()):
+        for x in (torch.randn(300, LARGE), torch.randint(0, 256, (5, LARGE + 7)).byte()):
             assert of(x.cuda()) == of(x)

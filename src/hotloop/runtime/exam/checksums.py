@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 DEPTH = 6
-LARGE = 1 << 20
-"""Bytes from which a tensor is added up where it lies. Copied to the host and gone through byte by
-byte there, a batch of pictures takes ten times as long as its step on a GPU."""
-ROW = 1 << 16
-"""Words that are added up to one."""
-ROWS = 16
-"""At a time: a device may have little memory left, and a processor keeps no more at hand."""
+LARGE = 1 << 12
+"""Bytes of a sample from which it is added up where it lies. Copied to the host and gone through
+byte by byte there, a batch of pictures takes ten times as long as its step on a GPU."""
+WORDS = 1 << 16
+"""That are added up to one number."""
+AT_ONCE = 1 << 20
+"""Words that are gone over together: a device may have little memory left."""
 
 
 def checksum(torch: Any, value: Any) -> str:
@@ -40,7 +40,7 @@ class RowSums:
             digest, rows = self._sums.get(name, (hashlib.blake2b(digest_size=8), 0))
             if not rows:
                 _say(digest, f"{tensor.dtype}{tuple(tensor.shape[1:])}")
-            _add_bytes(self._torch, digest, tensor)
+            _add_numbers(self._torch, digest, tensor)
             self._sums[name] = digest, rows + len(tensor)
 
     def taken(self) -> list[tuple[str, int, str]]:
@@ -91,46 +91,52 @@ def _add_tensor(torch: Any, digest: Any, tensor: Any) -> None:
             _add_tensor(torch, digest, part)
         return
     _say(digest, f"{tensor.dtype}{tuple(tensor.shape)}")
-    plain = _dense(torch, tensor)
-    if plain.numel() * plain.element_size() < LARGE:
-        _add_bytes(torch, digest, plain)
+    _add_numbers(torch, digest, tensor)
+
+
+def _add_numbers(torch: Any, digest: Any, tensor: Any) -> None:
+    """Of samples one after the other: those of several parts are those of the whole."""
+    if torch.utils._python_dispatch.is_traceable_wrapper_subclass(tensor):
+        for name in tensor.__tensor_flatten__()[0]:  # has no memory of its own
+            _add_numbers(torch, digest, getattr(tensor, name))
         return
-    sums, rest = _added_up(torch, plain)
-    _add_bytes(torch, digest, sums)
-    _add_bytes(torch, digest, rest)
-
-
-def _dense(torch: Any, tensor: Any) -> Any:
     plain = tensor.detach()
-    return plain if plain.layout is torch.strided else plain.to_dense()
-
-
-def _added_up(torch: Any, tensor: Any) -> tuple[Any, Any]:
-    """A number for every row of words, and the bytes that are left. The same on every device."""
-    # Of a kind of its own it may do anything with what follows.
-    flat = tensor.as_subclass(torch.Tensor).resolve_conj().resolve_neg().contiguous().flatten()
-    if flat.storage_offset() * flat.element_size() % 4:
-        flat = flat.clone()  # words must begin where words begin
-    every = flat.view(torch.uint8)
-    whole = every.numel() // (4 * ROW) * (4 * ROW)
-    words = every[:whole].view(torch.int32).view(-1, ROW)
-    factors = _factors(torch, words.device)
-    sums = [(some * factors).sum(1) for some in words.split(ROWS)]
-    return torch.cat(sums), every[whole:]
-
-
-def _factors(torch: Any, device: Any) -> Any:
-    """An odd number for every place in a row: one word that differs always shows; that several do
-    not, or words in others' places, is one chance in billions. What grows too large wraps around.
-    """
-    factors = torch.arange(1, ROW + 1, device=device) * 0x1E3779B97F4A7C15
-    for factor in (0x3F58476D1CE4E5B9, 0x14D049BB133111EB):
-        factors = (factors ^ (factors >> 29)) * factor
-    return (factors >> 33).int() | 1
-
-
-def _add_bytes(torch: Any, digest: Any, tensor: Any) -> None:
-    plain = _dense(torch, tensor).cpu().resolve_conj().resolve_neg().contiguous()
+    if plain.layout is not torch.strided:
+        plain = plain.to_dense()
+    is_large = plain.dim() > 1 and plain[:1].numel() * plain.element_size() >= LARGE
+    if is_large and not plain.is_quantized:
+        try:
+            plain = _added_up(torch, plain)
+        except torch.OutOfMemoryError:
+            plain = _added_up(torch, plain.cpu())
+    plain = plain.cpu().resolve_conj().resolve_neg().contiguous()
     if plain.numel():
         # By address: numpy, which could hand out the memory, need not be there.
         digest.update(ctypes.string_at(plain.data_ptr(), plain.numel() * plain.element_size()))
+
+
+def _added_up(torch: Any, tensor: Any) -> Any:
+    """A number for every so many words of each sample. The same on every device."""
+    # Of a kind of its own it may do anything with what follows.
+    plain = tensor.as_subclass(torch.Tensor).resolve_conj().resolve_neg()
+    plain = plain.contiguous().flatten(1).view(torch.uint8)
+    if plain.shape[1] % 4 == 0:
+        begins = plain.storage_offset() % 4 == 0  # where words do
+        plain = (plain if begins else plain.clone()).view(torch.int32)
+    factors = _factors(torch, min(WORDS, plain.shape[1]), plain.device)
+    return torch.cat([_sums(torch, part, factors) for part in plain.split(WORDS, 1)], 1)
+
+
+def _sums(torch: Any, words: Any, factors: Any) -> Any:
+    some = words.split(max(1, AT_ONCE // words.shape[1]))
+    factors = factors[: words.shape[1]]
+    return torch.cat([(rows * factors).sum(1, keepdim=True) for rows in some])
+
+
+def _factors(torch: Any, count: int, device: Any) -> Any:
+    """An odd number of 64 bits for every word: one that differs always shows; that several do not,
+    or two in each other's places, is next to impossible. What grows too large wraps around."""
+    factors = torch.arange(1, count + 1, device=device) * 0x1E3779B97F4A7C15
+    for factor in (0x3F58476D1CE4E5B9, 0x14D049BB133111EB):
+        factors = (factors ^ (factors >> 29)) * factor
+    return (factors ^ (factors >> 32)) | 1
