@@ -73,6 +73,83 @@ def test_workers_outlive_a_pass_that_was_left_or_is_renewed_by_hand(jobs: Any) -
         assert {worker.pid for worker in batches._iterator._workers} == first
 
 
+class TestChanged:
+    """Workers that outlive a pass have a copy of the dataset as it was. Without them, it is new."""
+
+    @staticmethod
+    def seen(batches: Any) -> set[float]:
+        return {value for x, _ in batches for value in x.flatten().tolist()}
+
+    def test_an_attribute(self, jobs: Any, torch: Any) -> None:
+        class Drawn(jobs.Numbers):  # type: ignore[misc]
+            def __getitem__(self, index: int) -> Any:
+                return torch.tensor([self.values[index]]), torch.zeros(1)
+
+        dataset = Drawn(values=[1.0] * jobs.ITEMS)
+        with jobs.under(LoaderWorkers(workers=1)):
+            batches = jobs.loader(dataset)
+            assert self.seen(batches) == {1.0}
+            dataset.values = [2.0] * jobs.ITEMS
+            assert self.seen(batches) == {2.0}
+            dataset.values[-1] = 3.0
+            assert self.seen(batches) == {2.0, 3.0}
+
+    def test_inside_what_it_is_a_part_of(self, jobs: Any, torch: Any) -> None:
+        dataset = jobs.Numbers(epoch=0)
+        part = torch.utils.data.Subset(dataset, range(8))
+        with jobs.under(LoaderWorkers(workers=1)):
+            batches = jobs.loader(part)
+            workers = self.workers_of_a_pass(batches)
+            assert self.workers_of_a_pass(batches) == workers
+            dataset.epoch = 1
+            assert not self.workers_of_a_pass(batches) & workers
+
+    def test_what_puts_a_batch_together(self, jobs: Any, torch: Any) -> None:
+        class Scaled:
+            scale = 1.0
+
+            def __call__(self, items: Any) -> Any:
+                return torch.full((len(items), 1), self.scale), torch.zeros(1)
+
+        collate = Scaled()
+        with jobs.under(LoaderWorkers(workers=1)):
+            batches = jobs.loader(collate_fn=collate)
+            assert self.seen(batches) == {1.0}
+            collate.scale = 2.0
+            assert self.seen(batches) == {2.0}
+
+    def test_later_passes_are_shuffled_as_without(self, jobs: Any, torch: Any) -> None:
+        def shuffled() -> list[Any]:
+            torch.manual_seed(3)
+            dataset = jobs.Numbers()
+            batches, orders = jobs.loader(dataset, shuffle=True), []
+            for epoch in range(4):
+                dataset.epoch = epoch // 2
+                orders.append(jobs.order(batches))
+            return orders
+
+        plain = shuffled()
+        with jobs.under(LoaderWorkers(workers=1)):
+            assert shuffled() == plain
+
+    def test_what_cannot_be_looked_at_counts_as_changed(self, jobs: Any) -> None:
+        class Grumpy(float):
+            def __eq__(self, other: object) -> bool:
+                raise RuntimeError("not now")
+
+            __hash__ = None  # type: ignore[assignment]
+
+        with jobs.under(LoaderWorkers(workers=1)):
+            batches = jobs.loader(jobs.Numbers(odd=Grumpy()))
+            assert not self.workers_of_a_pass(batches) & self.workers_of_a_pass(batches)
+
+    @staticmethod
+    def workers_of_a_pass(batches: Any) -> set[int]:
+        for _ in batches:
+            pass
+        return {worker.pid for worker in batches._iterator._workers}
+
+
 def test_a_loader_built_again_from_ours_counts(jobs: Any, torch: Any) -> None:
     lever = LoaderWorkers()
     with jobs.under(lever):

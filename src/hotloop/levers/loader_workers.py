@@ -2,7 +2,8 @@
 
 The order and the content of the batches stay as they are: the sampler runs in the job's own
 process, and draws the same random numbers. A dataset that draws random numbers itself draws others
-in a worker. Workers are only ever added, and started the way the job starts its processes.
+in a worker. Workers are only ever added, and started the way the job starts its processes. They
+outlive a pass for as long as the script leaves alone what they have a copy of.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import multiprocessing
 import re
 import sys
 import weakref
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.caching.constancy import Likeness
 from hotloop.levers.waiting import needless
 
 if TYPE_CHECKING:
@@ -38,7 +41,7 @@ class LoaderWorkers(Lever):
     prefetch: int = 2
     """Batches each worker is ahead."""
     persistent: bool = True
-    """Workers outlive a pass over the data."""
+    """Workers outlive a pass over the data, unless the script changes the dataset after it."""
 
     def __post_init__(self) -> None:
         self._torch: Any = None
@@ -47,6 +50,9 @@ class LoaderWorkers(Lever):
         self._kept: weakref.WeakSet[Any] = weakref.WeakSet()
         self._working: weakref.WeakSet[Any] = weakref.WeakSet()
         self._ended: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._copied: weakref.WeakKeyDictionary[Any, tuple[Likeness, ...]]
+        self._copied = weakref.WeakKeyDictionary()
+        """Of each iterator: what its workers had of the loader when they were started."""
         self._loaders = self._passes = self._processes = self._batches = 0
 
     @classmethod
@@ -127,16 +133,28 @@ class LoaderWorkers(Lever):
         if iterator is None or loader not in self._kept:
             return
         # Held by the loader, by us and for the count: anybody else is still reading from it.
-        if iterator not in self._ended and sys.getrefcount(iterator) > 3:
+        is_read = iterator not in self._ended and sys.getrefcount(iterator) > 3
+        if is_read or self._is_outdated(loader, iterator):
             loader._iterator = None
             return
         self._ended.discard(iterator)
         # The number a new iterator draws to seed its workers: the next shuffle depends on it.
         self._torch.empty((), dtype=self._torch.int64).random_(generator=loader.generator)
 
+    def _is_outdated(self, loader: Any, iterator: Any) -> bool:
+        """Whether workers that live on would not know what the script has changed since."""
+        copied = self._copied.get(iterator)
+        if copied is None:  # they could not be looked at
+            return True
+        return not all(was.holds(now) for was, now in zip(copied, _worked_by(loader), strict=True))
+
     def _begin(self, args: tuple[Any, ...], iterator: Any, began: int) -> None:
-        processes = len(getattr(iterator, "_workers", ()))
-        if args[0] in self._changed and processes:
+        loader, processes = args[0], len(getattr(iterator, "_workers", ()))
+        if loader in self._kept and processes and iterator not in self._copied:
+            with suppress(Exception):  # what a script's own objects raise when they are looked at
+                looks = tuple(Likeness(self._torch, one) for one in _worked_by(loader))
+                self._copied[iterator] = looks
+        if loader in self._changed and processes:
             self._working.add(iterator)
             self._passes += 1
             self._processes = max(self._processes, processes)
@@ -146,6 +164,11 @@ class LoaderWorkers(Lever):
             self._ended.add(args[0])
         elif args[0] in self._working:
             self._batches += 1
+
+
+def _worked_by(loader: Any) -> tuple[Any, ...]:
+    """What a worker has a copy of, as it was when the worker was started."""
+    return loader.dataset, loader.collate_fn
 
 
 def lives_on_device(torch: Any, thing: Any, depth: int = 4) -> bool:

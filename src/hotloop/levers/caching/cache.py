@@ -8,7 +8,7 @@ from collections.abc import Callable
 from mmap import mmap
 from typing import Any
 
-from hotloop.levers.caching.constancy import attributes, fingerprint
+from hotloop.levers.caching.constancy import Likeness
 from hotloop.levers.caching.filling import Filled
 from hotloop.levers.caching.kept_items import copied
 
@@ -25,8 +25,7 @@ class Cache:
         self.filled, self.reason = filled, reason
         self.passes = self.batches = 0
         self._torch = torch
-        self._attributes = attributes(dataset) if filled else {}
-        self._looks = fingerprint(torch, dataset) if filled else []
+        self._likeness = Likeness(torch, dataset) if filled else None
         self._missed = mmap(-1, 1)
         """Shared with workers: whether an item was ever asked for that is not kept."""
 
@@ -37,28 +36,16 @@ class Cache:
     def drop(self, reason: str) -> None:
         """For good."""
         self.reason, self.filled = self.reason or reason, None
-        self._attributes, self._looks = {}, []
+        self._likeness = None
 
     def look(self, thoroughly: bool) -> None:
-        """Whether the dataset is what it was when its items were drawn.
-
-        Between two batches a glance at its attributes has to do. They are held here, so that no
-        other value can come to lie in the place of an old one.
-        """
+        """Whether the dataset is what it was when its items were drawn."""
         dataset = self.dataset()
-        if self.filled is None or dataset is None:
+        if self._likeness is None or dataset is None:
             return
-        now, was = attributes(dataset), self._attributes
-        same = now.keys() == was.keys() and all(now[name] is was[name] for name in was)
-        if not same or (thoroughly and not self._looks_the_same(dataset)):
+        if not self._likeness.holds(dataset, thoroughly):
             self.drop(CHANGED)
             self.batches = 0
-
-    def _looks_the_same(self, dataset: Any) -> bool:
-        try:
-            return fingerprint(self._torch, dataset) == self._looks
-        except Exception:  # what the script put into it may raise what it likes
-            return False
 
     def item(self, index: Any, dataset: Any) -> Any:
         kept = self.filled.items if self.filled else ()

@@ -117,6 +117,31 @@ def attributes(thing: Any) -> dict[str, Any]:
         return {}
 
 
+class Likeness:
+    """What a dataset looked like at one time.
+
+    Its attributes are held, so that no other value can come to lie in the place of an old one.
+    """
+
+    def __init__(self, torch: Any, dataset: Any) -> None:
+        self._torch = torch
+        self._attributes = attributes(dataset)
+        self._prints = fingerprint(torch, dataset)
+
+    def holds(self, dataset: Any, thoroughly: bool = True) -> bool:
+        """Still. Between two batches a glance at the attributes has to do."""
+        now, was = attributes(dataset), self._attributes
+        if now.keys() != was.keys() or any(now[name] is not was[name] for name in was):
+            return False
+        return not thoroughly or self._prints_the_same(dataset)
+
+    def _prints_the_same(self, dataset: Any) -> bool:
+        try:
+            return fingerprint(self._torch, dataset) == self._prints
+        except Exception:  # what the script put into it may raise what it likes
+            return False
+
+
 def _content(cell: Any) -> Any:
     try:
         return cell.cell_contents
