@@ -195,12 +195,23 @@ def test_a_loader_that_is_not_iterated_is_no_evidence(jobs: Any) -> None:
     assert "never iterated" in lever.receipt().reason
 
 
-def test_a_loader_with_as_many_workers_is_left_alone(jobs: Any) -> None:
+def test_as_many_workers_as_it_has_are_kept(jobs: Any, torch: Any) -> None:
+    plain = passes(jobs, torch, 3, num_workers=2)
     lever = LoaderWorkers(workers=2, prefetch=7)
     with jobs.under(lever):
+        assert passes(jobs, torch, 3, num_workers=2) == plain
         kept = jobs.loader(num_workers=2)
-        jobs.order(kept)
-    assert kept.prefetch_factor == 2
+    assert (kept.num_workers, kept.prefetch_factor, kept.persistent_workers) == (2, 2, True)
+    assert lever.receipt().evidence["batches"] == 18
+
+
+@pytest.mark.parametrize("script, plan", [(True, True), (False, False)])
+def test_a_loader_with_nothing_to_change_is_left_alone(jobs: Any, script: bool, plan: bool) -> None:
+    lever = LoaderWorkers(workers=2, prefetch=7, persistent=plan)
+    with jobs.under(lever):
+        own = jobs.loader(num_workers=2, persistent_workers=script)
+        jobs.order(own)
+    assert own.prefetch_factor == 2
     assert not lever.receipt().applied
     assert lever.receipt().reason == "its loader already has 2 workers"
 
@@ -209,6 +220,7 @@ def test_an_iterable_dataset_is_left_alone(jobs: Any) -> None:
     lever = LoaderWorkers()
     with jobs.under(lever):
         assert len(jobs.order(jobs.loader(jobs.Stream()))) == 6
+        assert not jobs.loader(jobs.Stream(), num_workers=2).persistent_workers
     assert "iterable" in lever.receipt().reason
 
 
@@ -257,7 +269,9 @@ def test_settings_go_beyond_what_the_script_has(jobs: Any) -> None:
     assert counts(8, 4) == [8]
     assert counts(64, 0) == [16, 8, 32]
     assert counts(1, 0) == [1]
-    assert counts(2, 2) == []
+    assert counts(2, 2) == [2]
+    assert counts(2, 999) == [256]
+    assert LoaderWorkers.settings(jobs.seen(2))[0]["persistent"]
 
 
 def test_it_expects_to_win_what_is_waited_for(jobs: Any) -> None:
@@ -266,12 +280,20 @@ def test_it_expects_to_win_what_is_waited_for(jobs: Any) -> None:
     assert expected.share == pytest.approx(0.2)
 
 
+def test_or_what_starting_its_workers_takes_for_every_short_pass(jobs: Any) -> None:
+    assert LoaderWorkers.expected(jobs.seen(2)).is_worth_trying
+
+
 def test_it_refuses_what_it_cannot_help(jobs: Any) -> None:
     log = builders.Log()
     for _ in range(20):
         log.data(0.1, 8).forward(8, 8).backward(8).optimizer(3)
     quick = builders.measurement(log.events)
-    assert LoaderWorkers.expected(jobs.seen(2)).reason.startswith("its loader already has 2")
+    enough = [builders.loader(persistent=True)]
+    of_enough = LoaderWorkers.expected(jobs.seen(2, loaders=enough))
+    assert of_enough.reason.startswith("its loader already has 2 workers, on 2")
+    endless = LoaderWorkers.expected(jobs.seen(2, loaders=[builders.loader(batches=10**6)]))
+    assert endless.reason == of_enough.reason
     assert "0.5% of a step" in LoaderWorkers.expected(jobs.seen(8, quick)).reason
     assert LoaderWorkers.expected(jobs.seen(loaders=[])).reason == "the script has no loader"
 

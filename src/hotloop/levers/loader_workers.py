@@ -22,11 +22,14 @@ from hotloop.levers.caching.constancy import Likeness
 from hotloop.levers.waiting import needless
 
 if TYPE_CHECKING:
+    from hotloop.measurement import LoaderSeen
     from hotloop.seams import Seams
 
 MOST_WORKERS = 256
 USUAL_WORKERS = 16
 """More of them seldom help one loop, and each takes memory."""
+SHORT_PASS = 60.0
+"""Seconds. Starting workers, which takes less than one, is next to nothing of a longer pass."""
 LOOKS = 32
 
 
@@ -61,7 +64,8 @@ class LoaderWorkers(Lever):
         has = loader.workers if loader else 0
         usual = min(seen.cores, USUAL_WORKERS)
         counts = dict.fromkeys((usual, usual // 2, min(seen.cores, 2 * usual, MOST_WORKERS)))
-        return [{"workers": count} for count in counts if count > has]
+        more = [{"workers": count} for count in counts if count > has]
+        return more or [{"workers": min(has, MOST_WORKERS), "persistent": True}]
 
     @classmethod
     def expected(cls, seen: Seen) -> Expectation:
@@ -69,7 +73,7 @@ class LoaderWorkers(Lever):
             return refuse(reason)
         loader, share = seen.loader, seen.share("data")
         assert loader is not None
-        if loader.workers >= seen.cores:
+        if loader.workers >= seen.cores and not _restarts(seen, loader):
             return refuse(f"its loader already has {loader.workers} workers, on {seen.cores} cores")
         return Expectation(share)
 
@@ -104,19 +108,22 @@ class LoaderWorkers(Lever):
             if kwargs.get("persistent_workers") and self._kept.intersection(ours):
                 self._kept.add(loader)
             return
-        if reason := self._obstacle(dataset, kwargs.get("num_workers") or 0):
+        has = kwargs.get("num_workers") or 0
+        keeps = self.persistent and not kwargs.get("persistent_workers")
+        if reason := self._obstacle(dataset, has, keeps):
             self._reasons.append(reason)
             return
-        kwargs["num_workers"] = self.workers
-        kwargs["prefetch_factor"] = max(self.prefetch, kwargs.get("prefetch_factor") or 0)
-        if self.persistent and not kwargs.get("persistent_workers"):
+        if has < self.workers:
+            kwargs["num_workers"] = self.workers
+            kwargs["prefetch_factor"] = max(self.prefetch, kwargs.get("prefetch_factor") or 0)
+        if keeps:
             kwargs["persistent_workers"] = True
             self._kept.add(loader)
         self._changed.add(loader)
         self._loaders += 1
 
-    def _obstacle(self, dataset: Any, has: int) -> str:
-        if has >= self.workers:
+    def _obstacle(self, dataset: Any, has: int, keeps: bool) -> str:
+        if has >= self.workers and not keeps:
             return f"its loader already has {has} workers"
         if isinstance(dataset, self._torch.utils.data.IterableDataset):
             return "its dataset is iterable, and every worker would repeat the data"
@@ -164,6 +171,12 @@ class LoaderWorkers(Lever):
             self._ended.add(args[0])
         elif args[0] in self._working:
             self._batches += 1
+
+
+def _restarts(seen: Seen, loader: LoaderSeen) -> bool:
+    """Whether its workers are started anew, pass by pass, so often that it may matter."""
+    epoch = seen.figures.epoch_seconds
+    return not loader.persistent and epoch is not None and epoch < SHORT_PASS
 
 
 def _worked_by(loader: Any) -> tuple[Any, ...]:

@@ -180,6 +180,7 @@ def test_workers_that_are_started_for_every_pass() -> None:
     assert finding.cause == "worker_start" and finding.places == (MAIN,)
     assert finding.share == pytest.approx(90 / 98, abs=0.03)
     assert finding.remedy.endswith("persistent_workers=True.")
+    assert finding.levers == ("loader_workers",)
 
 
 def test_keeping_workers_wins_what_it_won_when_it_was_tried() -> None:

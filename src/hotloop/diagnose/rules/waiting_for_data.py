@@ -115,5 +115,6 @@ def _levers(case: Case, cause: str) -> tuple[str, ...]:
     staged = ("stage_data",) if cause == "storage" and loader.names_files is not False else ()
     if loader.samples is None:
         return staged
-    workers = ("loader_workers",) if loader.workers < case.cores else ()
+    restarts = cause == "worker_start"  # workers that it has already can still be kept
+    workers = ("loader_workers",) if restarts or loader.workers < case.cores else ()
     return workers if cause in NOT_KEPT else (*workers, "cache_dataset", *staged)
