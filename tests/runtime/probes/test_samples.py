@@ -75,6 +75,13 @@ Pair = namedtuple("Pair", "x y")
         (Batch("train", Tensor(5, 3), Tensor(5)), 5),
         (SimpleNamespace(inner=SimpleNamespace(x=Tensor(4))), 4),
         (Graphs(), 5),
+        # A list of graphs, each an object: not the nodes of the first. Two batches are two batches.
+        ([SimpleNamespace(x=Tensor(20, 7)), SimpleNamespace(x=Tensor(9, 7))], 2),
+        (([SimpleNamespace(x=Tensor(20, 7))] * 32,), 32),
+        ([Graphs(), Graphs()], 5),
+        ([{"ids": Tensor(8, 4)}, {"ids": Tensor(8, 4)}], 8),
+        ([Encoding({"ids": Tensor(8, 4)}), Encoding({"ids": Tensor(8, 4)})], 8),
+        ([Batch("train", Tensor(5, 3), Tensor(5)), Tensor(5)], 5),
         (["a", "b", "c"], 3),
         ((["a", "b", "c"], [1, 2, 3]), 3),
         ([], 0),

@@ -29,6 +29,8 @@ def _count(batch: Any, depth: int) -> int:
         return int(shape[0]) if len(shape) else 0
     if depth == 0:
         return 0
+    if isinstance(batch, list) and _are_objects(batch):
+        return len(batch)
     if isinstance(batch, list | tuple):
         return _first(batch, depth) or (len(batch) if batch and _is_plain(batch[0]) else 0)
     if isinstance(batch, Mapping):
@@ -38,6 +40,18 @@ def _count(batch: Any, depth: int) -> int:
         return graphs
     fields = getattr(batch, "__dict__", None)
     return _first(fields.values(), depth) if fields else 0
+
+
+def _are_objects(batch: list[Any]) -> bool:
+    """Whether it lists objects of one class of the script's own, each a sample: graphs, say.
+
+    Dictionaries in a list are left out: they may as well be two inputs, each a batch.
+    """
+    if len(batch) < 2 or type(batch[0]) is not type(batch[-1]):
+        return False
+    one = batch[0]
+    is_batch = hasattr(one, "shape") or hasattr(one, "num_graphs") or isinstance(one, Mapping)
+    return not is_batch and bool(getattr(one, "__dict__", None))
 
 
 def _first(values: Any, depth: int) -> int:
