@@ -42,6 +42,15 @@ def test_without_pairs_they_are_geometric_means_over_the_proof() -> None:
     assert not found.after.screened
 
 
+def test_a_process_that_was_disturbed_does_not_stand_for_the_job() -> None:
+    """As long as a proof has few of them, it may be every other one."""
+    proofs = [timed("proof", Plan(), ms) for ms in (20, 900)]
+    found = search_figures(searched(unproven(), *proofs))
+    assert found.before is not None
+    assert found.before.step_seconds == pytest.approx(0.020)
+    assert sum(one.seconds for one in found.before.phases) == pytest.approx(0.020)
+
+
 def test_a_rung_is_the_plan_up_to_there() -> None:
     first, second = search_figures(won()).ladder
     assert (first.lever, second.lever) == ("bf16", "compile")

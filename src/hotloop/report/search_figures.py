@@ -12,7 +12,7 @@ from hotloop.figures import PhaseShare, figures, step_times
 from hotloop.plan import Plan
 from hotloop.report.plan_words import key
 from hotloop.report.trial_rows import TIMED
-from hotloop.search.compare import Comparison
+from hotloop.search.compare import DISTURBED, Comparison
 from hotloop.search.ladder import climbed
 from hotloop.study import Found, Options, Study
 from hotloop.trial.trial import State, Trial
@@ -123,14 +123,22 @@ def middle_trial(study: Study, plan: Plan) -> Trial | None:
 
 
 def _chosen(timed: Sequence[_Timed], plan: Plan) -> list[_Timed]:
-    """Those of the proof, which ran side by side, wherever it has measured this plan."""
+    """Those of the proof, which ran side by side, wherever it has measured this plan.
+
+    Of the job as it is, those that something else slowed down count here as little as in a proof.
+    """
     wanted = key(plan)
     of_plan = [each for each in timed if each.plan == wanted]
-    return [each for each in of_plan if each.proof] or of_plan
+    chosen = [each for each in of_plan if each.proof] or of_plan
+    if plan.levers or not chosen:
+        return chosen
+    most = DISTURBED * _middle(chosen).pace.step_seconds
+    return [each for each in chosen if each.pace.step_seconds <= most]
 
 
 def _middle(chosen: Sequence[_Timed]) -> _Timed:
-    return sorted(chosen, key=lambda each: each.pace.step_seconds)[len(chosen) // 2]
+    """Of two the quicker one: the other may have been disturbed."""
+    return sorted(chosen, key=lambda each: each.pace.step_seconds)[(len(chosen) - 1) // 2]
 
 
 def _pace(timed: Sequence[_Timed], plan: Plan) -> Pace | None:
