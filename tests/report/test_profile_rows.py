@@ -142,7 +142,7 @@ def test_pauses_are_told() -> None:
     for _ in range(20):
         log.step()
     text = facts(told(measurement(log.events)), "pauses")[0]
-    assert text.startswith("1 × evaluation or sampling, 100.0 ms, 11.1% of the run")
+    assert text.startswith("1 × evaluation or sampling, 100.0 ms, 11.1% of the run and its warm-up")
 
 
 def test_losses_and_what_was_not_finite() -> None:

@@ -133,7 +133,8 @@ def _run_facts(measurement: Measurement, found: Figures) -> list[tuple[str, str]
             (
                 "pauses",
                 f"{pauses.count} × evaluation or sampling, {units.seconds(pauses.seconds)},"
-                f" {units.percent(pauses.share_of_run)} of the run, not counted as steps",
+                f" {units.percent(pauses.share_of_run)} of the run and its warm-up,"
+                " not counted as steps",
             )
         )
     facts.append(("loss", _loss(found)))
