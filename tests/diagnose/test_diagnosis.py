@@ -69,7 +69,7 @@ class TestOverlap:
 class TestVerdict:
     def test_the_first_limit(self, found: list[Finding]) -> None:
         found.append(finding("a", 0.5, title="Half of a step does nothing"))
-        said = "Half of a step does nothing: without that the job would be 2.0× as fast."
+        said = "Half of a step does nothing: with that mended the job would be 2.0× as fast."
         assert diagnose(case()).verdict == said
 
     def test_an_optimisation_that_wins_much_more_is_named(self, found: list[Finding]) -> None:
@@ -84,7 +84,7 @@ class TestVerdict:
         self, found: list[Finding]
     ) -> None:
         found.append(finding("a", 0.5, title="Half of a step waits: train.py:3, twice"))
-        said = "Half of a step waits (train.py:3, twice): without that the job would be 2.0×"
+        said = "Half of a step waits (train.py:3, twice): with that mended the job would be 2.0×"
         assert diagnose(case()).verdict.startswith(said)
 
     def test_at_the_roof(self, found: list[Finding]) -> None:

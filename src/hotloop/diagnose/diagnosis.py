@@ -66,19 +66,21 @@ def _order(finding: Finding) -> tuple[bool, float]:
     return not finding.is_limit, -finding.share * WEIGHTS[finding.effort]
 
 
-def _without(finding: Finding) -> str:
-    """What that would win; and where one of its optimisations would win much more, that too."""
+def _mended(finding: Finding) -> str:
+    """What that would win; and where one of its optimisations would win much more, that too.
+
+    Not "without that": a title names what something takes, and a remedy seldom wins just as much.
+    """
     lever = max(finding.gains, key=finding.won_by, default="")
     gain = times_as_fast(finding.won_by(lever))
-    if gain <= MUCH_MORE * finding.gain:
-        return f"without that the job would be {finding.gain:.1f}× as fast"
     mended = f"with that mended the job would be {finding.gain:.1f}× as fast"
-    return f"{mended}, with {lever} instead about {gain:.1f}×"
+    much_more = gain > MUCH_MORE * finding.gain
+    return f"{mended}, with {lever} instead about {gain:.1f}×" if much_more else mended
 
 
 def _verdict(case: Case, findings: tuple[Finding, ...]) -> str:
     if findings and findings[0].is_limit:
-        return f"{in_a_sentence(findings[0].title)}: {_without(findings[0])}."
+        return f"{in_a_sentence(findings[0].title)}: {_mended(findings[0])}."
     roof = next((finding for finding in findings if finding.rule == "at_the_roof"), None)
     if roof is not None:
         return f"{roof.title}."
