@@ -54,6 +54,14 @@ def test_what_limits_the_job_is_said_where_it_was_looked_into() -> None:
     assert outlook_rows(looked, Outlook((1, 2), (1.0, 2.0))).limit == "It waits."
 
 
+def test_or_that_there_is_no_time_to_look() -> None:
+    options = Options(look=True, budget=120.0)
+    told = outlook_rows(won(options=options), Outlook((1, 2), (1.0, 2.0))).limit
+    assert told == "not looked into: a --budget of 2.0 min leaves no time for that."
+    in_vain = searched(won(options=options).found, timed("look", Plan(), 20))
+    assert outlook_rows(in_vain, Outlook((1, 2), (1.0, 2.0))).limit == ""
+
+
 def test_what_could_help_and_what_is_not_tried() -> None:
     found = outlook_rows(won(), Outlook((1, 2), (1.0, 2.0)))
     assert found.worth[0] == ("bf16", "may save 30.0% of a step's time at the very most")

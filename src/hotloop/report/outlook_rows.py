@@ -9,7 +9,7 @@ from hotloop import units
 from hotloop.levers.base import Group
 from hotloop.levers.registry import LEVERS
 from hotloop.search.candidate import Candidate
-from hotloop.study import Found, Study, too_small
+from hotloop.study import Found, Options, Study, too_small
 from hotloop.trial.trial import State
 from hotloop.workshop.watching import Outlook
 
@@ -37,8 +37,18 @@ def outlook_rows(study: Study, outlook: Outlook) -> OutlookRows:
             *((one.lever, one.reason) for one in refused if not one.tried),
             *((one.lever, _later(one)) for one in candidates if one not in at_once),
         ),
-        limit=study.diagnosis.verdict if study.diagnosis else "",
+        limit=study.diagnosis.verdict if study.diagnosis else _unknown(study),
     )
+
+
+def _unknown(study: Study) -> str:
+    """Why nobody knows what limits the job, where that was asked for."""
+    options = study.found.options if study.found else Options()
+    looked = any(trial.purpose == "look" for trial in study.trials)
+    if not options.look or looked or options.budget is None:
+        return ""
+    granted = units.seconds(options.budget)
+    return f"not looked into: a --budget of {granted} leaves no time for that."
 
 
 def _sentence(found: Found | None, outlook: Outlook) -> str:
