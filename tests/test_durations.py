@@ -27,6 +27,7 @@ def wandering(seed: int) -> Events:
     """A loop of many shapes: accumulation, evaluation of a few batches, other optimizers."""
     draw, log = random.Random(seed), Log()
     evaluates, loads = draw.random(), draw.random() < 0.8
+    sees = draw.random() < 0.7  # what is evaluated is what was trained
     for _ in range(draw.randrange(2, 30)):
         for _ in range(draw.randrange(1, 3)):
             if loads:
@@ -35,7 +36,9 @@ def wandering(seed: int) -> Events:
         log.optimizer(draw.random(), key=draw.randrange(2)).wait(draw.random())
         if draw.random() < evaluates / 2:
             for _ in range(draw.randrange(1, 4)):
-                log.data(draw.random(), 8, key=1).no_grad(draw.random(), 8)
+                log.data(draw.random(), 8, key=1)
+                if sees:
+                    log.no_grad(draw.random(), 8)
         if loads and draw.random() < 0.1:
             log.data(draw.random(), -1)
     return log.events

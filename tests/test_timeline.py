@@ -205,6 +205,35 @@ class TestEvaluation:
         assert len(steps) == 4
         assert all(step.evaluation == 0 for step in steps)
 
+    def test_of_a_model_that_no_step_calls_is_seen_by_its_loader(self) -> None:
+        """An average of the weights, say, after the model itself: nothing tells of its passes."""
+        log = training(6).wait(1).data(10, n=100, key=1).no_grad(30, n=100).data(1, n=-1, key=1)
+        for _ in range(2):
+            log.wait(2).data(10, n=100, key=1).wait(30)
+        log.data(1, n=-1, key=1).wait(1)
+        for _ in range(6):
+            log.step()
+        paused = timeline.steps(log.events)[6]
+        assert round(paused.evaluation * 1e3, 6) == 10 + 30 + 1 + 2 * (2 + 10 + 30) + 1
+        assert round(paused.seconds * 1e3, 6) == 20 + 1 + 1
+        assert (paused.samples, paused.batches) == (8, 1)
+
+    def test_beside_a_teacher_is_seen_by_its_loader_too(self) -> None:
+        log = Log()
+        for number in range(8):
+            log.data(4, n=8).no_grad(2, n=8).forward(5, n=8).backward(8).optimizer(3)
+            if number == 3:
+                log.data(10, n=9, key=1).no_grad(30).data(10, n=9, key=1).no_grad(30)
+                log.data(1, n=-1, key=1)
+        paused = timeline.steps(log.events)[4]
+        assert round(paused.evaluation * 1e3, 6) == 81
+        assert round(paused.seconds * 1e3, 6) == 22
+
+    def test_a_batch_of_another_loader_may_be_for_the_step_that_follows(self) -> None:
+        log = training(4).data(4, n=8, key=1).data(4, n=8)
+        log.forward(5, n=8).backward(8).optimizer(3)
+        assert timeline.steps(log.events)[4].evaluation == 0
+
     def test_without_a_loader_it_is_the_pass_alone(self) -> None:
         """Sampling by hand between two steps."""
         log = training(6).wait(3).no_grad(50).wait(3).no_grad(50).wait(3)

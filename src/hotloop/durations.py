@@ -26,8 +26,9 @@ class Run:
         delivered = timeline.all_of(events, Kind.DATA_END, kinds)
         # A loader that had no more has delivered nothing.
         self._loaded = _chosen(delivered, _at(events.n, delivered) >= 0)
-        evaluates = int(Kind.NO_GRAD_BEGIN) in kinds
-        self._pauses = evaluations.windows(events, self.ends) if evaluates else []
+        self._seldom = timeline.read_seldom(events, self.ends, delivered)
+        evaluates = self._seldom or int(Kind.NO_GRAD_BEGIN) in kinds
+        self._pauses = evaluations.windows(events, self.ends, self._seldom) if evaluates else []
 
     def seconds(self) -> Any:
         """An array: every complete step, in order, warm-up included, without evaluation."""
@@ -46,6 +47,8 @@ class Run:
             return 0
         begin, end = self.ends[warm - 1] if warm else 0, self.ends[-1]
         loaded = self._loaded[bisect_left(self._loaded, begin) : bisect_left(self._loaded, end)]
+        if self._seldom:
+            loaded = [at for at in loaded if self._events.key[at] not in self._seldom]
         if not self._pauses:
             return len(loaded)
         starts = [first for first, _ in self._pauses]

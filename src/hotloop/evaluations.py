@@ -3,6 +3,10 @@
 A pass without gradients that happens in most steps is part of the step (a target network, a
 teacher, the generator while the critic learns); one that happens now and then is evaluation,
 together with the batches that were loaded for it.
+
+Of a model that no step calls (an average of the weights, what a wrapper holds inside) no pass is
+seen. What tells of its evaluation is a loader that is read now and then, batch after batch, without
+any training in between.
 """
 
 from __future__ import annotations
@@ -15,10 +19,47 @@ from hotloop.measurement import Events, Kind
 _TRAINING = frozenset(
     {Kind.FORWARD_BEGIN, Kind.BACKWARD_BEGIN, Kind.OPTIMIZER_BEGIN, Kind.ZERO_GRAD_BEGIN}
 )
+SEVERAL = 2
+"""Batches in a row. One alone may be for the training step that follows."""
 
 
-def windows(events: Events, edges: list[int]) -> list[tuple[int, int]]:
-    """From the first event of each evaluation to its last. `edges`: where steps end."""
+def windows(events: Events, edges: list[int], seldom: set[int]) -> list[tuple[int, int]]:
+    """From the first event of each evaluation to its last. `edges`: where steps end.
+
+    `seldom`: loaders whose batches few steps see.
+    """
+    found = _without_gradients(events, edges)
+    return _joined([*found, *_of_loaders(events, seldom)]) if seldom else found
+
+
+def _joined(found: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(found):
+        if joined and first <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(last, joined[-1][1])
+        else:
+            joined.append((first, last))
+    return joined
+
+
+def _of_loaders(events: Events, seldom: set[int]) -> Iterator[tuple[int, int]]:
+    begin, last, batches = 0, 0, 0
+    is_reading = False
+    for index, kind in enumerate(events.kind):
+        of_others = kind == Kind.DATA_BEGIN and events.key[index] not in seldom
+        if kind in _TRAINING or of_others:
+            if batches >= SEVERAL:
+                yield begin, last
+            is_reading, batches = False, 0
+        elif kind == Kind.DATA_BEGIN and not is_reading:
+            is_reading, begin = True, index
+        elif kind == Kind.DATA_END and is_reading:
+            last, batches = index, batches + (events.n[index] >= 0)
+    if batches >= SEVERAL:
+        yield begin, last
+
+
+def _without_gradients(events: Events, edges: list[int]) -> list[tuple[int, int]]:
     if Kind.NO_GRAD_BEGIN not in events.kind:  # seen many times sooner
         return []
     found = list(_no_grad_windows(events))

@@ -113,8 +113,8 @@ def steps(events: Events, losses: Losses | None = None, gpu: GpuTimes | None = N
     edges = step_ends(events)
     if not edges:
         return []
-    owners = _owners(events, edges)
-    seldom = _read_seldom(events, edges)
+    seldom = read_seldom(events, edges)
+    owners = _owners(events, edges, seldom)
     loss_at = dict(zip(losses.event, losses.value, strict=True)) if losses else {}
     gpu_at = dict(zip(gpu.event, gpu.ms, strict=True)) if gpu else {}
     return [
@@ -123,9 +123,12 @@ def steps(events: Events, losses: Losses | None = None, gpu: GpuTimes | None = N
     ]
 
 
-def _read_seldom(events: Events, edges: list[int]) -> set[int]:
-    """Loaders whose batches few steps see: those of an evaluation, be it with gradients."""
-    loaded = all_of(events, Kind.DATA_END)
+def read_seldom(events: Events, edges: list[int], loaded: list[int] | None = None) -> set[int]:
+    """Loaders whose batches few steps see: those of an evaluation, be it with gradients.
+
+    `loaded`: the events that tell of batches, where they are at hand.
+    """
+    loaded = all_of(events, Kind.DATA_END) if loaded is None else loaded
     if _are_alike(keys := _keys(events, loaded)):
         return set()
     met = {(key, bisect_right(edges, index)) for key, index in zip(keys, loaded, strict=True)}
@@ -164,7 +167,7 @@ def phase_of(kind: Kind) -> Phase:
 def phases_at(events: Events, times_ns: list[int]) -> list[Phase]:
     """What the training thread was at, at each of these times, on the clock of the events."""
     edges = step_ends(events)
-    owners = _owners(events, edges) if edges else []
+    owners = _owners(events, edges, read_seldom(events, edges)) if edges else []
     if not owners:
         return [Phase.REST] * len(times_ns)
     places = [bisect_right(events.time_ns, time_ns) - 1 for time_ns in times_ns]
@@ -206,9 +209,9 @@ def all_of(events: Events, kind: Kind, kinds: bytes | None = None) -> list[int]:
     return found
 
 
-def _owners(events: Events, edges: list[int]) -> list[Phase]:
+def _owners(events: Events, edges: list[int], seldom: set[int]) -> list[Phase]:
     """For each event the phase that the time up to the next event belongs to."""
-    paused = evaluations.windows(events, edges)
+    paused = evaluations.windows(events, edges, seldom)
     has_loader = Kind.DATA_END in events.kind
     gaps = _PHASE_OF_GAP if has_loader else _PHASE_OF_GAP_WITHOUT_LOADER
     if events.kind[edges[0]] == Kind.OPTIMIZER_END:  # else each backward pass ends a step
