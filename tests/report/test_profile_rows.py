@@ -118,6 +118,11 @@ def test_unknown_memory_is_never_zero(known: Memory, text: str) -> None:
     assert facts(told(gpu_job(memory=known)), "memory") == [text]
 
 
+def test_a_single_worker_is_one_worker() -> None:
+    found = told(measurement(inventory=Inventory(loaders=[loader(workers=1)])))
+    assert facts(found, "loader") == ["Digits, 800 samples, batch 8, 1 worker, shuffled"]
+
+
 def test_a_loader_of_unknown_length_says_nothing_of_it() -> None:
     unknown = loader(samples=None, batches=None, batch_size=None, dataset="Stream")
     found = told(measurement(inventory=Inventory(loaders=[unknown])))

@@ -208,7 +208,7 @@ def _loader(loader: LoaderSeen) -> str:
         parts.append(f"{units.count(loader.samples)} samples")
     if loader.batch_size is not None:
         parts.append(f"batch {loader.batch_size}")
-    parts.append(f"{loader.workers} workers")
+    parts.append(f"{loader.workers} worker{'' if loader.workers == 1 else 's'}")
     parts += [
         text for holds, text in ((loader.shuffled, "shuffled"), (loader.pinned, "pinned")) if holds
     ]
