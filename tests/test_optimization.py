@@ -9,7 +9,7 @@ import pytest
 
 import hotloop.optimization
 from hotloop import study
-from hotloop.diagnose.base import Effort, Finding
+from hotloop.diagnose.base import Case, Effort, Finding
 from hotloop.diagnose.diagnosis import Diagnosis
 from hotloop.diagnose.numbers import Numbers
 from hotloop.errors import BudgetTooSmall, FailedInTraining
@@ -539,6 +539,30 @@ class TestLookingIntoIt:
             "fused_optimizer",
             0.3,
         )
+
+    def test_a_job_that_was_slowed_down_is_not_diagnosed_by_that(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Nor compared with it: the job as it is runs once more."""
+        steps: list[float] = []
+
+        def diagnosed(case: Case) -> Diagnosis:
+            steps.append(case.figures.step.mean)
+            return diagnosis_of_nothing()
+
+        def slow_at_first(order: Order, trial: Trial) -> Trial:
+            if order.number > 1 or trial.measurement is None:
+                return self.looked(order, trial)
+            events = trial.measurement.events
+            slow = replace(events, time_ns=[5 * at for at in events.time_ns])
+            return replace(trial, measurement=replace(trial.measurement, events=slow))
+
+        monkeypatch.setattr(hotloop.optimization, "diagnose", diagnosed)
+        paper = PaperJob(gains(), answer=slow_at_first)
+        record = search(paper, tmp_path, self.OPTIONS)
+        assert paper.purposes[:3] == ["baseline", "look", "baseline"]
+        assert steps == [pytest.approx(0.020, rel=0.01)]
+        assert found(record).plan is None
 
     def test_is_left_out_where_there_is_no_time_for_it(self, tmp_path: Path) -> None:
         paper = PaperJob(gains(bf16=1.5), answer=self.looked)

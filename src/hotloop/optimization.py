@@ -33,7 +33,7 @@ from hotloop.workshop.promising import promising
 from hotloop.workshop.refusals import SHORT_LIVED, refusals
 from hotloop.workshop.rescuing import Rescued
 from hotloop.workshop.resizing import BATCH, resize
-from hotloop.workshop.scores import start_of
+from hotloop.workshop.scores import score_of, undisturbed
 from hotloop.workshop.watching import Audience
 from hotloop.workshop.workshop import Granted, Workshop
 
@@ -85,7 +85,6 @@ class _Optimization:
         self._audience = audience
         self._footing = Footing(workshop, options)
         self._examiner: Examiner | None = None
-        self._looked: Trial | None = None
         self._choice = Choice(workshop)
 
     def run(self, dry_run: bool) -> Study:
@@ -108,7 +107,10 @@ class _Optimization:
     def _search(self, baseline: Trial, dry_run: bool) -> None:
         measurement, figures = measured(baseline, self._workshop.job, self._workshop.folder)
         self._workshop.measure_by(figures)
-        inspection = self._diagnose(baseline, measurement, figures)
+        looked = self._look(baseline)
+        baseline = self._undisturbed(baseline, looked)
+        measurement, figures = measured(baseline, self._workshop.job, self._workshop.folder)
+        inspection = self._diagnose(baseline, measurement, figures, looked)
         candidates = self._choose_candidates(measurement, figures, baseline, inspection)
         if dry_run:
             return
@@ -144,22 +146,28 @@ class _Optimization:
         self._footing = rescued = Rescued(self._workshop, self._options)
         return rescued.make_it_run(starved)
 
-    def _diagnose(
-        self, baseline: Trial, measurement: Measurement, figures: Figures
-    ) -> Inspection | None:
-        """What limits the job: one more trial, where there is time for a search afterwards."""
-        workshop = self._workshop
-        budget = workshop.budget
+    def _look(self, baseline: Trial) -> Trial | None:
+        """One more trial, where there is time for a search afterwards."""
+        budget = self._workshop.budget
         if not self._options.look or (budget and budget < LOOK_FROM * baseline.seconds):
             return None
         try:
-            looked = workshop.looked(self._footing.plan)
+            looked = self._workshop.looked(self._footing.plan)
         except BudgetSpent:  # a search can do without
             return None
-        if looked.inspection is None:
+        return None if looked.inspection is None else looked
+
+    def _undisturbed(self, baseline: Trial, looked: Trial | None) -> Trial:
+        footing = self._footing
+        return undisturbed(baseline, looked, footing.options.objective, footing.baseline)
+
+    def _diagnose(
+        self, baseline: Trial, measurement: Measurement, figures: Figures, looked: Trial | None
+    ) -> Inspection | None:
+        """What limits the job."""
+        if looked is None:
             return None
-        self._looked = looked
-        roof = self._roof(measurement)
+        workshop, roof = self._workshop, self._roof(measurement)
         case = case_of(measurement, figures, workshop.record.machine, looked, roof, baseline.power)
         workshop.diagnosed(diagnose(case), roof)
         return looked.inspection
@@ -191,9 +199,7 @@ class _Optimization:
         examiner: Examiner,
     ) -> Plan:
         footing = self._footing
-        objective = footing.options.objective
-        known = start_of(baseline, self._looked, objective, footing.plan, self._workshop)
-        start = known or figures.step.mean
+        start = score_of(baseline, footing.options.objective).value or figures.step.mean
         others = [one for one in candidates if one.lever != BATCH]
         plan = self._choice.best(others, baseline, start, footing, examiner)
         if plan == footing.plan and len(others) == len(candidates):

@@ -2,16 +2,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from hotloop.measurement import Events
-from hotloop.plan import Plan
+from hotloop.search.climb import BudgetSpent
 from hotloop.trial.trial import State, Trial
-from hotloop.workshop.scores import DISTURBED, score_of, start_of
+from hotloop.workshop.scores import DISTURBED, undisturbed
 from tests import builders
-from tests.simulated import SimulatedBench
-
-AS_IT_IS = score_of(builders.trial(), "speed").value
 
 
 def slowed(times: float) -> Trial:
@@ -21,29 +16,29 @@ def slowed(times: float) -> Trial:
     return builders.trial(measurement=builders.measurement(slow))
 
 
-def bench(seconds: float | None, budget: int | None = None) -> SimulatedBench:
-    return SimulatedBench(lambda levers: seconds, budget=budget)
+def never() -> Trial:
+    raise AssertionError("there is no need")
 
 
 def test_one_process_will_do_where_nothing_disturbed_it() -> None:
-    unused = bench(0.001, budget=0)
+    first = builders.trial()
     for looked in (None, builders.trial(), slowed(3.0), slowed(1.01 / DISTURBED)):
-        assert start_of(builders.trial(), looked, "speed", Plan(), unused) == AS_IT_IS
+        assert undisturbed(first, looked, "speed", never) is first
 
 
 def test_a_job_that_something_else_slowed_down_is_measured_again() -> None:
-    """Else whatever comes next seems to make it faster."""
-    assert AS_IT_IS is not None
-    again = bench(AS_IT_IS)
-    found = start_of(slowed(5.0), builders.trial(), "speed", Plan(), again)
-    assert found == pytest.approx(AS_IT_IS)
-    assert again.measured == [(Plan(), "baseline", None)]
+    """Else whatever comes next seems to make it faster, and the wrong thing to limit it."""
+    again = builders.trial()
+    assert undisturbed(slowed(5.0), builders.trial(), "speed", lambda: again) is again
 
 
 def test_the_first_stands_where_the_second_is_no_faster_or_came_to_nothing() -> None:
-    first = score_of(slowed(5.0), "speed").value
-    for again in (bench(9.0), bench(None), bench(0.001, budget=0)):
-        assert start_of(slowed(5.0), builders.trial(), "speed", Plan(), again) == first
+    def out_of_time() -> Trial:
+        raise BudgetSpent
+
+    first = slowed(5.0)
     failed = replace(builders.trial(), state=State.CRASHED)
-    assert start_of(slowed(5.0), failed, "speed", Plan(), bench(0.001)) == first
-    assert start_of(failed, builders.trial(), "speed", Plan(), bench(0.001)) is None
+    for again in (lambda: slowed(9.0), lambda: failed, out_of_time):
+        assert undisturbed(first, builders.trial(), "speed", again) is first
+    assert undisturbed(first, failed, "speed", never) is first
+    assert undisturbed(failed, builders.trial(), "speed", never) is failed

@@ -37,6 +37,10 @@ class Footing:
         self._workshop = workshop
         self.options = options
 
+    def baseline(self) -> Trial:
+        """Once more."""
+        return self._workshop.baseline(self.plan)
+
     def examiner(self, measurement: Measurement, figures: Figures, baseline: Trial) -> Examiner:
         return Examiner(self._workshop, measurement, steps_for(figures.step.p50, baseline))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hotloop.figures import figures
-from hotloop.plan import Plan
-from hotloop.search.climb import Bench, BudgetSpent, Score
+from hotloop.search.climb import BudgetSpent, Score
 from hotloop.trial.trial import State, Trial
 
 DISTURBED = 1.25
@@ -27,19 +28,21 @@ def score_of(trial: Trial, objective: str) -> Score:
     return Score(found.step.mean / trial.own_batches)
 
 
-def start_of(
-    baseline: Trial, looked: Trial | None, objective: str, plan: Plan, bench: Bench
-) -> float | None:
-    """What the job as it is came to, under the plan that it may need.
+def undisturbed(
+    baseline: Trial, looked: Trial | None, objective: str, again: Callable[[], Trial]
+) -> Trial:
+    """The trial of the job as it is that everything is compared with, and diagnosed by.
 
-    Everything is compared with that. A trial that is looked into takes longer: where that one was
-    clearly faster, something else has slowed the first one down, and it is run again.
+    A trial that is looked into takes longer: where that one was clearly faster, something else has
+    slowed the first one down, and it is run again.
     """
     first = score_of(baseline, objective).value
     second = score_of(looked, objective).value if looked else None
     if first is None or second is None or first <= second * DISTURBED:
-        return first
+        return baseline
     try:
-        return min(bench.measure(plan, "baseline").value or first, first)
+        repeated = again()
     except BudgetSpent:
-        return first
+        return baseline
+    value = score_of(repeated, objective).value
+    return baseline if value is None or value >= first else repeated

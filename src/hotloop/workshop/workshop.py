@@ -38,6 +38,7 @@ from hotloop.workshop.watching import Audience
 
 BASELINE = "baseline"
 LOOK = "look"
+NO_PLAN = Plan()
 BY_CHANCE = ("SIGSEGV", "SIGBUS", "SIGABRT")
 """A compiler or a driver dies of these now and then. What does so every time does so twice."""
 
@@ -124,8 +125,9 @@ class Workshop:
         self.record = replace(self.record, found=found)
         self._save()
 
-    def baseline(self) -> Trial:
-        return self.run(Plan(), BASELINE, self._stop)
+    def baseline(self, plan: Plan = NO_PLAN) -> Trial:
+        """`plan`: what the job may need to run at all."""
+        return self.run(plan, BASELINE, self._stop)
 
     def measure(self, plan: Plan, purpose: str, give_up_above: float | None = None) -> Score:
         """A plan that was screened before, or tried to make the job run, need not be again."""
