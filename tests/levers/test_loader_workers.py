@@ -289,6 +289,8 @@ def test_it_refuses_what_it_cannot_help(jobs: Any) -> None:
     for _ in range(20):
         log.data(0.1, 8).forward(8, 8).backward(8).optimizer(3)
     quick = builders.measurement(log.events)
+    stream = LoaderWorkers.expected(jobs.seen(8, loaders=[builders.loader(samples=None)]))
+    assert stream.reason == "its items cannot be asked for by their number"
     enough = [builders.loader(persistent=True)]
     of_enough = LoaderWorkers.expected(jobs.seen(2, loaders=enough))
     assert of_enough.reason.startswith("its loader already has 2 workers, on 2")

@@ -73,6 +73,8 @@ class LoaderWorkers(Lever):
             return refuse(reason)
         loader, share = seen.loader, seen.share("data")
         assert loader is not None
+        if loader.samples is None:
+            return refuse("its items cannot be asked for by their number")
         if loader.workers >= seen.cores and not _restarts(seen, loader):
             return refuse(f"its loader already has {loader.workers} workers, on {seen.cores} cores")
         return Expectation(share)
