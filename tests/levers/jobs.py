@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from hotloop.levers import graphs
 from hotloop.levers.base import Lever
 from hotloop.runtime.script import ScriptDriver
 from hotloop.seams import Seams
@@ -29,6 +30,13 @@ def under(*levers: Lever) -> Iterator[Seams]:
         yield seams
     finally:
         driver.detach()
+
+
+def rewritten(lever: Lever, function: Any, **how: Any) -> Any:
+    """Compiled, with the lever seeing its graphs; where things are to be quick, as captured."""
+    with under(lever) as seams:
+        backend = graphs.Backend(torch, "default", None, seams.captured)
+    return torch.compile(function, backend=backend, **how)
 
 
 @contextmanager

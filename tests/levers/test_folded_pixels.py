@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from hotloop.levers import graphs
 from hotloop.levers.bf16 import Bf16
 from hotloop.levers.channels_last import ChannelsLast
 from hotloop.levers.compile import Compile
@@ -25,14 +24,11 @@ def torch(fresh_torch: Any) -> Iterator[Any]:
         yield fresh_torch
 
 
-def rewritten(torch: Any, function: Any, **how: Any) -> tuple[Any, FoldedPixels]:
-    """Compiled, but no code made of it; and the lever, which has seen its graphs."""
-    from tests.levers.jobs import under
+def rewritten(function: Any, **how: Any) -> tuple[Any, FoldedPixels]:
+    from tests.levers import jobs
 
     lever = FoldedPixels()
-    with under(lever) as seams:
-        backend = graphs.Backend(torch, "default", None, seams.captured)
-    return torch.compile(function, backend=backend, **how), lever
+    return jobs.rewritten(lever, function, **how), lever
 
 
 @pytest.mark.usefixtures("quick")
@@ -52,7 +48,7 @@ def test_it_computes_the_same(case: int, torch: Any) -> None:
     if chance.random() < 0.5:
         convolution = convolution.to(memory_format=order)
     x = torch.randn(2, convolution.in_channels, *sizes).double()
-    compiled, lever = rewritten(torch, convolution)
+    compiled, lever = rewritten(convolution)
     both = []
     for function in (convolution, compiled):
         leaf = x.clone().requires_grad_()
@@ -70,7 +66,7 @@ def test_what_is_computed_lies_as_it_did(last: bool, torch: Any) -> None:
     order = torch.channels_last if last else torch.contiguous_format
     stem = torch.nn.Conv2d(3, 8, 7, 2, 3).to(memory_format=order)
     with torch.backends.mkldnn.flags(enabled=True):  # which follows the weights
-        compiled, lever = rewritten(torch, stem)
+        compiled, lever = rewritten(stem)
         x = torch.randn(2, 3, 32, 32)
         assert compiled(x).stride() == stem(x).stride()
         assert compiled(x).is_contiguous(memory_format=order)
@@ -96,7 +92,7 @@ def test_however_it_is_written(asked: dict[str, Any], torch: Any) -> None:
         return torch.nn.functional.conv2d(x, weight, **given)
 
     x = torch.randn(2, 3, 20, 21).double()
-    compiled, lever = rewritten(torch, convolved)
+    compiled, lever = rewritten(convolved)
     torch.testing.assert_close(compiled(x), convolved(x))
     assert lever.receipt().applied
 
@@ -109,7 +105,7 @@ def test_weights_that_are_computed_and_pixels_that_are_mirrored(torch: Any) -> N
         nn.Conv2d(3, 4, 7, 2, 3, padding_mode="reflect"),
     ):
         torch._dynamo.reset()
-        compiled, lever = rewritten(torch, model.double())
+        compiled, lever = rewritten(model.double())
         torch.testing.assert_close(compiled(x := torch.randn(2, 3, 16, 16).double()), model(x))
         assert lever.receipt().applied
 
@@ -128,7 +124,7 @@ def test_weights_that_are_computed_and_pixels_that_are_mirrored(torch: Any) -> N
 def test_what_is_something_else_is_left_alone(convolution: Any, why: str, torch: Any) -> None:
     model = convolution(torch.nn)
     x = torch.randn(2, model.in_channels, 9, 9)
-    compiled, lever = rewritten(torch, model)
+    compiled, lever = rewritten(model)
     assert torch.equal(compiled(x), model(x))
     reason = lever.receipt().reason
     assert reason.startswith(f"a convolution over few channels was found, but {why}")
@@ -138,7 +134,7 @@ def test_what_is_something_else_is_left_alone(convolution: Any, why: str, torch:
 def test_without_padding_said_by_a_word(torch: Any) -> None:
     model = torch.nn.Conv2d(3, 4, 4, 2, padding="valid").double()
     x = torch.randn(2, 3, 9, 9).double()
-    compiled, lever = rewritten(torch, model)
+    compiled, lever = rewritten(model)
     torch.testing.assert_close(compiled(x), model(x))
     assert lever.receipt().applied
 
@@ -156,7 +152,7 @@ def unseen(torch: Any) -> dict[str, tuple[Any, tuple[int, ...]]]:
 @pytest.mark.parametrize("case", ["one picture", "many channels", "each channel by itself"])
 def test_others_are_not_spoken_of(case: str, torch: Any) -> None:
     model, shape = unseen(torch)[case]
-    compiled, lever = rewritten(torch, model)
+    compiled, lever = rewritten(model)
     assert torch.equal(compiled(x := torch.randn(shape)), model(x))
     assert "not seen to have a convolution over few channels" in lever.receipt().reason
 
@@ -166,11 +162,11 @@ def test_others_are_not_spoken_of(case: str, torch: Any) -> None:
 def test_sizes_that_change_are_left_alone_and_batches_may(last: bool, torch: Any) -> None:
     order = torch.channels_last if last else torch.contiguous_format
     model = torch.nn.Conv2d(3, 4, 7, 2, 3).double().to(memory_format=order)
-    compiled, lever = rewritten(torch, model, dynamic=True)
+    compiled, lever = rewritten(model, dynamic=True)
     compiled(torch.randn(2, 3, 14, 18).double())
     assert "its sizes change" in lever.receipt().reason
     torch._dynamo.reset()
-    compiled, lever = rewritten(torch, model)
+    compiled, lever = rewritten(model)
     before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
     for count in (2, 3, 5, 7, 9):
         x = torch.randn(count, 3, 14, 18).double()
@@ -200,7 +196,7 @@ def test_where_somebody_relies_on_the_order_it_stays(how: str, torch: Any) -> No
             return made.as_strided((2, 3), (1, 7)), self.later(made)
 
     model, x = Mixed().double(), torch.randn(2, 3, 12, 12).double()
-    compiled, lever = rewritten(torch, model)
+    compiled, lever = rewritten(model)
     torch.testing.assert_close(compiled(x), model(x))
     if how == "leave":
         assert [one.stride() for one in compiled(x)] == [one.stride() for one in model(x)]
@@ -238,7 +234,7 @@ def test_an_operator_that_only_has_the_name_is_left_alone(torch: Any) -> None:
     )
     conv2d.register_fake(lambda x, weight, bias, stride: torch.empty_like(x))
     weight, x = torch.randn(4, 3, 7, 7), torch.randn(2, 3, 16, 16)
-    compiled, lever = rewritten(torch, lambda x: conv2d(x, weight, None, 2))
+    compiled, lever = rewritten(lambda x: conv2d(x, weight, None, 2))
     assert torch.equal(compiled(x), torch.full_like(x, 2.0))
     assert not lever.receipt().applied
 

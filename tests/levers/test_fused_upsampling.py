@@ -25,14 +25,11 @@ def torch(fresh_torch: Any) -> Iterator[Any]:
         yield fresh_torch
 
 
-def rewritten(torch: Any, function: Any, **how: Any) -> tuple[Any, FusedUpsampling]:
-    """Compiled, but no code made of it; and the lever, which has seen its graphs."""
-    from tests.levers.jobs import under
+def rewritten(function: Any, **how: Any) -> tuple[Any, FusedUpsampling]:
+    from tests.levers import jobs
 
     lever = FusedUpsampling()
-    with under(lever) as seams:
-        backend = graphs.Backend(torch, "default", None, seams.captured)
-    return torch.compile(function, backend=backend, **how), lever
+    return jobs.rewritten(lever, function, **how), lever
 
 
 @pytest.mark.usefixtures("quick")
@@ -54,7 +51,7 @@ def test_it_computes_the_same(case: int, torch: Any) -> None:
     def enlarged(x: Any) -> Any:
         return torch.nn.functional.interpolate(x, mode=mode, **how)
 
-    compiled, lever = rewritten(torch, enlarged)
+    compiled, lever = rewritten(enlarged)
     both = []
     for function in (enlarged, compiled):
         leaf = x.clone().requires_grad_()
@@ -77,7 +74,7 @@ def test_the_result_has_the_order_of_its_input(directions: int, last: bool, torc
     order = {2: torch.channels_last, 3: torch.channels_last_3d}[directions]
     if last:
         x = x.contiguous(memory_format=order)
-    compiled, _ = rewritten(torch, torch.nn.Upsample(scale_factor=2))
+    compiled, _ = rewritten(torch.nn.Upsample(scale_factor=2))
     made = compiled(x)
     assert made.is_contiguous(memory_format=order if last else torch.contiguous_format)
 
@@ -92,7 +89,7 @@ def test_what_is_written_to_the_result_is_not_written_to_the_input(
 
     x = torch.randn(2, 3, size, size)
     before = x.clone()
-    compiled, _ = rewritten(torch, generated)
+    compiled, _ = rewritten(generated)
     assert torch.equal(compiled(x), generated(before))
     assert torch.equal(x, before)
 
@@ -117,7 +114,7 @@ def upsampled(**how: Any) -> Any:
 )
 def test_what_is_something_else_is_left_alone(how: dict[str, Any], why: str, torch: Any) -> None:
     x = torch.randn(1, 2, 4, 4)
-    compiled, lever = rewritten(torch, upsampled(**how))
+    compiled, lever = rewritten(upsampled(**how))
     assert torch.equal(compiled(x), upsampled(**how)(x))
     assert lever.receipt().reason == f"upsampling was found, but {why}"
 
@@ -126,7 +123,7 @@ def test_what_is_something_else_is_left_alone(how: dict[str, Any], why: str, tor
 def test_a_factor_that_is_computed_again_may_be_any_that_comes_to_it(torch: Any) -> None:
     how = {"scale_factor": 2.1, "recompute_scale_factor": True}
     x = torch.arange(4.0).reshape(1, 1, 4)
-    compiled, lever = rewritten(torch, upsampled(**how))
+    compiled, lever = rewritten(upsampled(**how))
     assert torch.equal(compiled(x), upsampled(**how)(x))
     assert lever.receipt().applied
 
@@ -145,7 +142,7 @@ def test_where_the_graph_wants_another_order_the_result_has_that(torch: Any) -> 
             return self.convolution(large).sum() + large.view(len(x), -1).sum()
 
     model, x = Both(), torch.randn(2, 64)
-    compiled, lever = rewritten(torch, model)
+    compiled, lever = rewritten(model)
     torch.testing.assert_close(compiled(x), model(x))
     assert lever.receipt().applied
 
@@ -179,7 +176,7 @@ def test_sizes_that_change_are_left_alone(torch: Any) -> None:
     def doubled(x: Any) -> Any:
         return torch.nn.functional.interpolate(x, scale_factor=2.0)
 
-    compiled, lever = rewritten(torch, doubled, dynamic=True)
+    compiled, lever = rewritten(doubled, dynamic=True)
     assert compiled(torch.randn(1, 2, 4, 6)).shape == (1, 2, 8, 12)
     assert "its sizes change" in lever.receipt().reason
 
@@ -206,7 +203,7 @@ def test_a_compiled_job_trains_the_same_and_says_what_was_done(more: Any, torch:
 
 def test_without_a_graph_or_upsampling_it_says_so(quick: None, torch: Any) -> None:
     assert "no graph was captured" in FusedUpsampling().receipt().reason
-    compiled, lever = rewritten(torch, torch.sin)
+    compiled, lever = rewritten(torch.sin)
     compiled(torch.ones(3))
     assert "not seen to have upsampling" in lever.receipt().reason
 
