@@ -30,6 +30,16 @@ def test_what_is_faster_is_kept_and_built_upon() -> None:
     assert [row.ending for row in rows] == ["", "kept", "kept"]
 
 
+def test_a_job_that_is_run_once_more_is_not_called_faster_than_itself() -> None:
+    rows = told(
+        timed("baseline", Plan(), 30),
+        timed("baseline", Plan(), 20),
+        timed("screen", Plan((BF16,)), 10),
+    )
+    assert [row.words for row in rows] == ["as it is", "once more: as it is", "+ bf16"]
+    assert [row.ratio for row in rows] == ["", "", "2.00×"]
+
+
 def test_what_is_not_faster_is_refused_and_not_built_upon() -> None:
     rows = told(
         timed("baseline", Plan(), 20),

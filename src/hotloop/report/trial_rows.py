@@ -62,7 +62,7 @@ class Telling:
     def words(self, purpose: str, plan: Plan) -> str:
         """Of the trial that comes next."""
         if purpose == "baseline":
-            return NOTHING
+            return NOTHING if self._baseline is None else f"once more: {NOTHING}"
         if purpose == "look":
             return "looked into: what limits it"
         if purpose == "rescue":
@@ -89,7 +89,8 @@ class Telling:
             self._begin_anew(trial.plan)
         words = self.words(trial.purpose, trial.plan)
         value = value_of(trial, self._objective) if trial.purpose in TIMED else None
-        ratio = self._baseline / value if self._baseline and value else None
+        is_compared = trial.purpose != "baseline"  # with which it is, not by which
+        ratio = self._baseline / value if self._baseline and value and is_compared else None
         outcome, reason = self._outcome(trial, value)
         self._remember(trial, value, outcome)
         return TrialRow(
