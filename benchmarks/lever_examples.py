@@ -185,6 +185,7 @@ EXAMPLES = (
         f"{LANGUAGE} --layers 24 --width 64 --heads 2 --batch 1",
         f"{VISION} --size 224 --channels 64 --batch 64",
         where="gpu",
+        only="compile",  # beside passes that are not, an update is next to nothing
     ),
     *_two("gpu_augment", AUGMENTED, f"{AUGMENTED} blurs=0", where="gpu"),
     # Where it wins a machine has two NUMA nodes or more.
