@@ -93,7 +93,8 @@ class Seams:
     step: Seam = field(default_factory=Seam)
     """An optimizer steps: (optimizer, …)."""
     update: Seam = field(default_factory=Seam)
-    """Inside that: what Adam, AdamW or SGD does to the weights, and its closure: (optimizer, …).
+    """Inside that: what one of torch's optimizers whose update can be captured in a graph does to
+    the weights, and its closure: (optimizer, …).
 
     What updates them comes by name, before, and may be changed: by.
     """

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.levers import replaying
+from hotloop.levers import capturing, replaying
 from hotloop.levers.base import MUCH_FASTER
 from hotloop.levers.fused_optimizer import FusedOptimizer
 from hotloop.levers.replaying import BareRecorder, Replays
@@ -24,8 +24,22 @@ KINDS = [
     ("Adam", {"amsgrad": True}),
     ("SGD", {}),
     ("SGD", {"momentum": 0.9, "nesterov": True}),
+    ("Adadelta", {"weight_decay": 0.1}),
+    ("RMSprop", {"maximize": True}),
+    ("RMSprop", {"momentum": 0.9, "centered": True}),
+    ("ASGD", {"t0": 4}),
+    ("Rprop", {}),
 ]
+KEEPING = [(kind, options) for kind, options in KINDS if kind != "SGD" or options]
+"""Those that keep something from one update to the next."""
+UNFUSED = [(kind, options) for kind, options in KINDS if kind in capturing.UNFUSED]
 STEPS = 12
+
+
+def firsts(kind: str) -> int:
+    """Updates before one can be replayed. All but SGD have no state before their first: the second
+    is the first to be met."""
+    return 1 if kind == "SGD" else 2
 
 
 @dataclass
@@ -73,7 +87,8 @@ class Script:
 
 
 def same(one: list[list[float]], other: list[list[float]]) -> bool:
-    return all(a == pytest.approx(b, rel=1e-5) for a, b in zip(one, other, strict=True))
+    """But for rounding, which is all there is of a number that is nearly zero."""
+    return all(a == pytest.approx(b, rel=1e-5, abs=1e-6) for a, b in zip(one, other, strict=True))
 
 
 def trained_the_same(jobs: Any, train: Callable[[], list[list[float]]]) -> UpdateGraphOnCpu:
@@ -93,8 +108,7 @@ def test_the_same_training(jobs: Any, torch: Any, kind: str, options: dict[str, 
         assert same(Script(torch, kind, **options).train(), plain)
     receipt = lever.receipt()
     assert receipt.applied
-    # Adam has no state before its first update: the second is the first to be met.
-    others = 1 + kind.startswith("Adam")
+    others = firsts(kind)
     assert receipt.evidence == {"updates": STEPS - others, "clips": 0, "as_they_are": others}
     assert lever.fake.recorded == 1
 
@@ -113,9 +127,12 @@ def test_clipping_too_and_its_norm_is_the_scripts_own(jobs: Any, torch: Any) -> 
     assert lever.receipt().evidence["clips"] == STEPS - 2
 
 
-def test_a_schedule_goes_on_changing_the_rate(jobs: Any, torch: Any) -> None:
+@pytest.mark.parametrize(("kind", "options"), KINDS)
+def test_a_schedule_goes_on_changing_the_rate(
+    jobs: Any, torch: Any, kind: str, options: dict[str, Any]
+) -> None:
     def train() -> Any:
-        script = Script(torch)
+        script = Script(torch, kind, **options)
         schedule = torch.optim.lr_scheduler.ExponentialLR(script.optimizer, 0.7)
         for _ in range(STEPS):
             script.step()
@@ -127,22 +144,41 @@ def test_a_schedule_goes_on_changing_the_rate(jobs: Any, torch: Any) -> None:
     with jobs.under(lever):
         planned = train()
     assert same(planned.train(0), plain.train(0))
-    assert lever.receipt().evidence["updates"] == STEPS - 2
+    assert lever.receipt().evidence["updates"] == STEPS - firsts(kind)
     rates = [group["lr"] for group in planned.optimizer.param_groups]
     assert rates == [group["lr"] for group in plain.optimizer.param_groups]
     assert all(isinstance(rate, float) for rate in rates)
 
 
-def test_any_other_setting_that_changes_makes_another_graph(jobs: Any, torch: Any) -> None:
+@pytest.mark.parametrize(("kind", "options"), UNFUSED)
+def test_a_rate_that_begins_at_zero(
+    jobs: Any, torch: Any, kind: str, options: dict[str, Any]
+) -> None:
+    """Some divide by it, on the device."""
+
     def train() -> list[list[float]]:
-        script = Script(torch)
+        script = Script(torch, kind, **options)
+        for step in range(STEPS):
+            script.optimizer.param_groups[0]["lr"] = max(0, step - 5) / 100
+            script.step()
+        return script.train(0)
+
+    assert trained_the_same(jobs, train).receipt().applied
+
+
+@pytest.mark.parametrize(("kind", "options"), KINDS)
+def test_any_other_setting_that_changes_makes_another_graph(
+    jobs: Any, torch: Any, kind: str, options: dict[str, Any]
+) -> None:
+    def train() -> list[list[float]]:
+        script = Script(torch, kind, **options)
         script.train()
-        script.optimizer.param_groups[0]["weight_decay"] = 0.3
+        script.optimizer.param_groups[0]["maximize"] ^= True
         return script.train()
 
     lever = trained_the_same(jobs, train)
     assert lever.fake.recorded == 2
-    assert lever.receipt().evidence["as_they_are"] == 3
+    assert lever.receipt().evidence["as_they_are"] == firsts(kind) + 1
 
 
 @pytest.mark.parametrize(("kind", "options"), KINDS)
@@ -160,7 +196,7 @@ def test_gradients_that_always_lie_elsewhere_are_copied(
         return script.train(0)
 
     lever = trained_the_same(jobs, train)
-    others = 5 + kind.startswith("Adam")
+    others = 4 + firsts(kind)
     assert lever.receipt().evidence == {"updates": 30 - others, "clips": 0, "as_they_are": others}
     assert lever.fake.recorded == 1
 
@@ -273,9 +309,12 @@ def test_settings_that_change_at_every_step(jobs: Any, torch: Any) -> None:
     assert receipt.reason == "its settings or gradients are others at most steps"
 
 
-def test_state_from_a_checkpoint_is_where_it_goes_on(jobs: Any, torch: Any) -> None:
+@pytest.mark.parametrize(("kind", "options"), KEEPING)
+def test_state_from_a_checkpoint_is_where_it_goes_on(
+    jobs: Any, torch: Any, kind: str, options: dict[str, Any]
+) -> None:
     def train() -> list[list[float]]:
-        script = Script(torch)
+        script = Script(torch, kind, **options)
         script.train()
         saved = copy.deepcopy(script.optimizer.state_dict())
         script.train()
@@ -286,15 +325,39 @@ def test_state_from_a_checkpoint_is_where_it_goes_on(jobs: Any, torch: Any) -> N
     assert lever.fake.recorded == 2
 
 
-def test_a_checkpoint_is_the_plain_jobs(jobs: Any, torch: Any) -> None:
-    plain = Script(torch)
-    plain.train()
-    with jobs.under(UpdateGraphOnCpu()):
-        planned = Script(torch)
-        planned.train()
-        saved = planned.optimizer.state_dict()
-    assert saved["param_groups"] == plain.optimizer.state_dict()["param_groups"]
-    assert all(state["step"].device.type == "cpu" for state in saved["state"].values())
+def kept(saved: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a checkpoint says of what it keeps, but for the numbers."""
+    states = saved["state"].values()
+    return [{name: (x.device, x.dtype, x.shape) for name, x in each.items()} for each in states]
+
+
+@pytest.mark.parametrize(("kind", "options"), KEEPING)
+def test_a_checkpoint_is_the_plain_jobs(
+    jobs: Any, torch: Any, kind: str, options: dict[str, Any]
+) -> None:
+    def saved() -> dict[str, Any]:
+        script = Script(torch, kind, **options)
+        script.train()
+        made: dict[str, Any] = script.optimizer.state_dict()
+        return made
+
+    plain = saved()
+    with jobs.under(lever := UpdateGraphOnCpu()):
+        planned = saved()
+    assert lever.receipt().applied
+    assert planned["param_groups"] == plain["param_groups"]
+    assert kept(planned) == kept(plain)
+    counts = [state.get("step") for state in planned["state"].values()]
+    assert counts == [state.get("step") for state in plain["state"].values()]
+
+
+def test_steps_are_counted_where_the_parameters_are(torch: Any) -> None:
+    """Where a first update, or a checkpoint, has left the count on the host."""
+    weight = torch.nn.Parameter(torch.ones(2, device="meta"))
+    optimizer = torch.optim.RMSprop([weight])
+    optimizer.state[weight]["step"] = torch.tensor(3.0)
+    capturing.make_ready(torch, optimizer, again=False)
+    assert optimizer.state[weight]["step"].device == weight.device
 
 
 def test_a_closure_is_called_once_and_its_loss_handed_back(jobs: Any, torch: Any) -> None:
@@ -340,6 +403,27 @@ def test_under_a_scaler_updates_run_as_they_are(jobs: Any, torch: Any) -> None:
     assert not lever.fake.recorded
 
 
+@pytest.mark.parametrize(("kind", "options"), UNFUSED)
+def test_a_scaler_that_waits_before_it_steps(
+    jobs: Any, torch: Any, kind: str, options: dict[str, Any]
+) -> None:
+    """Without a fused kernel the scaler itself unscales, asks, and then steps as any script."""
+
+    def train() -> list[list[float]]:
+        script = Script(torch, kind, **options)
+        scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=5)
+        for step in range(STEPS):
+            for parameter, gradient in zip(script.parameters, script.gradients, strict=True):
+                gradient.copy_((parameter.detach() * 3).cos() * scaler.get_scale())
+                parameter.grad = gradient.mul_(float("inf")) if step == 7 else gradient
+            scaler.scale(torch.zeros(()))
+            scaler.step(script.optimizer)
+            scaler.update()
+        return script.train(0)
+
+    assert trained_the_same(jobs, train).receipt().evidence["updates"] == STEPS - 1 - firsts(kind)
+
+
 def test_beside_fused_optimizer_and_one_that_the_script_has_fused(jobs: Any, torch: Any) -> None:
     plain = Script(torch).train()
     both = FusedOptimizer(), UpdateGraphOnCpu()
@@ -352,9 +436,12 @@ def test_beside_fused_optimizer_and_one_that_the_script_has_fused(jobs: Any, tor
     assert lever.receipt().applied
 
 
-def test_a_group_that_is_added_later(jobs: Any, torch: Any) -> None:
+@pytest.mark.parametrize(("kind", "options"), KINDS)
+def test_a_group_that_is_added_later(
+    jobs: Any, torch: Any, kind: str, options: dict[str, Any]
+) -> None:
     def train() -> list[list[float]]:
-        script = Script(torch)
+        script = Script(torch, kind, **options)
         script.train()
         late = torch.nn.Parameter(torch.ones(3, 4))
         script.optimizer.add_param_group({"params": [late], "lr": 0.5})
@@ -366,9 +453,30 @@ def test_a_group_that_is_added_later(jobs: Any, torch: Any) -> None:
     assert lever.fake.recorded == 2
 
 
-def test_a_group_that_is_taken_away(jobs: Any, torch: Any) -> None:
+@pytest.mark.parametrize(("kind", "options"), UNFUSED)
+@pytest.mark.parametrize("choice", ["foreach", "differentiable"])
+def test_a_later_group_for_which_the_script_has_chosen(
+    jobs: Any, torch: Any, kind: str, options: dict[str, Any], choice: str
+) -> None:
     def train() -> list[list[float]]:
-        script = Script(torch)
+        script = Script(torch, kind, **options)
+        script.train()
+        late = torch.nn.Parameter(torch.ones(3, 4))
+        script.optimizer.add_param_group({"params": [late], choice: True})
+        script.parameters.append(late)
+        script.gradients.append(torch.empty(3, 4))
+        return script.train() if choice == "foreach" else []
+
+    lever = trained_the_same(jobs, train)
+    assert lever.fake.recorded == 1
+
+
+@pytest.mark.parametrize(("kind", "options"), KINDS)
+def test_a_group_that_is_taken_away(
+    jobs: Any, torch: Any, kind: str, options: dict[str, Any]
+) -> None:
+    def train() -> list[list[float]]:
+        script = Script(torch, kind, **options)
         script.train()
         del script.optimizer.param_groups[0]
         return script.train()
@@ -391,7 +499,9 @@ def test_what_it_leaves_alone(jobs: Any, torch: Any) -> None:
     adam, optim = torch.optim.Adam, torch.optim
     assert reason(UpdateGraph(), adam([weight])) == "its Adam is not on one GPU"
     capture = "cannot be captured in a graph"
-    assert reason(UpdateGraphOnCpu(), optim.RMSprop([weight])) == f"its RMSprop {capture}"
+    for kind in ("Adagrad", "Adamax", "NAdam", "RAdam"):
+        optimizer = getattr(optim, kind)([weight])
+        assert reason(UpdateGraphOnCpu(), optimizer) == f"its {kind} {capture}"
     assert reason(UpdateGraphOnCpu(), Mine([weight], lr=0.1)) == f"its Mine {capture}"
     chosen = reason(UpdateGraphOnCpu(), adam([weight], foreach=True))
     assert chosen == "its Adam has an implementation that the script has chosen itself"
@@ -399,6 +509,69 @@ def test_what_it_leaves_alone(jobs: Any, torch: Any) -> None:
     assert "float64" in reason(UpdateGraphOnCpu(), double)
     rate = adam([weight], lr=torch.tensor(0.1), capturable=True)
     assert reason(UpdateGraphOnCpu(), rate) == "its Adam has a tensor for a learning rate"
+
+
+@pytest.mark.parametrize("kind", capturing.UNFUSED)
+def test_what_it_leaves_alone_of_those_without_a_fused_kernel(
+    jobs: Any, torch: Any, kind: str
+) -> None:
+    def reason(weight: Any, **options: Any) -> str:
+        weight = torch.nn.Parameter(weight)
+        weight.grad = torch.ones_like(weight)
+        if options.get("differentiable"):
+            weight.requires_grad_(False)
+        optimizer = getattr(torch.optim, kind)([weight], **options)
+        settings = {**optimizer.param_groups[0]}
+        lever = UpdateGraphOnCpu()
+        with jobs.under(lever):
+            for _ in range(4):
+                optimizer.step()
+        assert {**optimizer.param_groups[0]} == settings
+        assert not lever.receipt().applied
+        return lever.receipt().reason.removeprefix(f"its {kind} has ")
+
+    chosen = "an implementation that the script has chosen itself"
+    assert reason(torch.ones(2), foreach=True) == chosen
+    assert reason(torch.ones(2), foreach=False) == chosen
+    assert reason(torch.ones(2), differentiable=True) == chosen
+    assert reason(torch.ones(2), lr=torch.tensor(0.1)) == "a tensor for a learning rate"
+    assert reason(torch.ones(2, dtype=torch.complex64)) == "parameters that are not real numbers"
+    assert reason(torch.ones(4, 4)[:, :2]).startswith("parameters with gaps")
+    assert reason(torch.ones(2, dtype=torch.float64)).startswith("parameters in float64")
+    assert reason(torch.ones(2, dtype=torch.float16)).startswith("parameters in float16")
+
+
+@pytest.mark.parametrize(("kind", "options"), UNFUSED)
+def test_one_that_the_script_means_to_capture_itself(
+    jobs: Any, torch: Any, kind: str, options: dict[str, Any]
+) -> None:
+    from tests.levers.recorder import capturable_on_cpu
+
+    def train() -> list[list[float]]:
+        script = Script(torch, kind, capturable=True, **options)
+        weights = script.train()
+        assert all(group["capturable"] for group in script.optimizer.state_dict()["param_groups"])
+        return weights
+
+    with capturable_on_cpu():
+        assert trained_the_same(jobs, train).receipt().applied
+
+
+@pytest.mark.parametrize(("kind", "options"), UNFUSED)
+def test_weights_in_bfloat16(jobs: Any, torch: Any, kind: str, options: dict[str, Any]) -> None:
+    def train() -> list[list[float]]:
+        script = Script(torch, kind, **options)
+        for parameter in script.parameters:
+            parameter.data = parameter.data.bfloat16()
+        script.gradients = [each.bfloat16() for each in script.gradients]
+        return script.train(5)  # before roundings add up
+
+    plain = train()
+    with jobs.under(lever := UpdateGraphOnCpu()):
+        planned = train()
+    assert lever.receipt().applied
+    for one, other in zip(planned, plain, strict=True):
+        assert one == pytest.approx(other, rel=0.02, abs=0.02)
 
 
 def test_what_cannot_be_recorded_runs_as_it_is(jobs: Any, torch: Any) -> None:
@@ -410,7 +583,7 @@ def test_what_cannot_be_recorded_runs_as_it_is(jobs: Any, torch: Any) -> None:
 
 
 def test_torch_is_left_as_it_was_and_optimizers_keep_their_hooks(jobs: Any, torch: Any) -> None:
-    kinds = torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD
+    kinds = [getattr(torch.optim, kind) for kind in capturing.KINDS]
     told: list[Any] = []
     with jobs.under(UpdateGraphOnCpu()):
         pass  # torch may not have hooked them yet
@@ -423,7 +596,7 @@ def test_torch_is_left_as_it_was_and_optimizers_keep_their_hooks(jobs: Any, torc
     assert [kind.step for kind in kinds] == before
     for script in scripts:
         script.step()
-    assert len(told) == 6
+    assert len(told) == 2 * len(kinds)
 
 
 def test_hooks_hear_of_every_step(jobs: Any, torch: Any) -> None:
@@ -542,12 +715,15 @@ def test_copies_hold_on_to_no_graph(jobs: Any, torch: Any) -> None:
     assert not any(one() is not None for one in alive)
 
 
-def test_a_parameter_that_joins_in_later(jobs: Any, torch: Any) -> None:
-    """Fused SGD knows no first step of some."""
+@pytest.mark.parametrize(("kind", "options"), KEEPING)
+def test_a_parameter_that_joins_in_later(
+    jobs: Any, torch: Any, kind: str, options: dict[str, Any]
+) -> None:
+    """Fused SGD knows no first step of some, and a graph none at all."""
 
     def train(*levers: Any) -> list[list[float]]:
         with jobs.under(*levers):
-            script = Script(torch, "SGD", momentum=0.9)
+            script = Script(torch, kind, **options)
             script.train()
             del script.optimizer.state[script.parameters[1]]
             return script.train()
@@ -602,6 +778,15 @@ def test_it_is_offered_where_a_gpu_waits(jobs: Any) -> None:
     assert UpdateGraph.expected(seen(jobs, optimizers=[])).reason == "no optimizer steps"
 
 
+def test_it_is_offered_to_optimizers_that_can_be_captured(jobs: Any) -> None:
+    for kind in capturing.KINDS:
+        optimizers = [builders.optimizer(name=kind)]
+        assert not UpdateGraph.expected(seen(jobs, optimizers=optimizers)).reason
+    others = [builders.optimizer(name="RAdam")]
+    refused = UpdateGraph.expected(seen(jobs, optimizers=others))
+    assert refused.reason == "RAdam cannot be captured in a graph"
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("keeps", [True, False])
 @pytest.mark.parametrize(("kind", "options"), KINDS)
@@ -635,3 +820,41 @@ def test_on_a_gpu(jobs: Any, torch: Any, kind: str, options: dict[str, Any], kee
     recorder = BareRecorder(torch, plain[-1].device)
     assert recorder.bears(plain[-1])
     assert not recorder.bears(plain[-1].cpu())
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("kind", "options"), KEEPING)
+def test_state_on_a_gpu(jobs: Any, torch: Any, kind: str, options: dict[str, Any]) -> None:
+    """It is saved as a plain job's, loaded in the midst of training, and made anew for one."""
+    if not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+
+    def train() -> tuple[list[Any], Any]:
+        torch.manual_seed(0)
+        weights = [torch.nn.Parameter(torch.randn(3, 4, device="cuda")) for _ in range(4)]
+        slopes = [torch.empty_like(weight) for weight in weights]
+        optimizer = getattr(torch.optim, kind)(weights, lr=0.01, **options)
+
+        def steps() -> None:
+            for _ in range(STEPS):
+                for weight, slope in zip(weights, slopes, strict=True):
+                    weight.grad = slope.copy_((weight.detach() * 3).cos())
+                optimizer.step()
+
+        steps()
+        saved = copy.deepcopy(optimizer.state_dict())
+        steps()
+        optimizer.load_state_dict(saved)
+        steps()
+        del optimizer.state[weights[1]]
+        steps()
+        return [weight.detach() for weight in weights], (kept(saved), saved["param_groups"])
+
+    weights, saved = train()
+    lever = UpdateGraph()
+    with jobs.under(lever):
+        planned = train()
+    torch.testing.assert_close(planned[0], weights, rtol=1e-4, atol=1e-5)
+    assert planned[1] == saved
+    assert lever.receipt().applied
+    assert int(lever.receipt().evidence["updates"]) >= 4 * STEPS - 8

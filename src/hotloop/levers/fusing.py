@@ -20,7 +20,20 @@ def obstacle(torch: Any, optimizer: Any) -> str:
     kernel = KERNELS.get(kind.__name__)
     if kernel is None or kind is not getattr(torch.optim, kind.__name__):
         return "has no fused kernel"
-    if optimizer.defaults.get("fused") is False or any(map(_is_chosen, groups)):
+    if reason := choice_or_form(optimizer):
+        return reason
+    for device in sorted({p.device.type for group in groups for p in group["params"]}):
+        if not _has_kernel(torch, kernel, device):
+            return f"has no fused kernel for {device}"
+    if kind.__name__ == "SGD" and any(_needs_first_step(group) for group in groups):
+        return "has dampening, or momentum for parameters that are frozen"
+    return ""
+
+
+def choice_or_form(optimizer: Any) -> str:
+    """Why no implementation should take the place of the script's; empty when one can."""
+    groups = optimizer.param_groups
+    if optimizer.defaults.get("fused") is False or any(map(is_chosen, groups)):
         return "has an implementation that the script has chosen itself"
     parameters = [p for group in groups for p in group["params"]]
     if not all(p.is_floating_point() for p in parameters):
@@ -29,12 +42,12 @@ def obstacle(torch: Any, optimizer: Any) -> str:
         return "has sparse gradients"
     if any(map(_has_gaps, parameters)):
         return "has parameters with gaps between their numbers in memory"
-    for device in sorted({p.device.type for p in parameters}):
-        if not _has_kernel(torch, kernel, device):
-            return f"has no fused kernel for {device}"
-    if kind.__name__ == "SGD" and any(_needs_first_step(group) for group in groups):
-        return "has dampening, or momentum for parameters that are frozen"
     return ""
+
+
+def is_chosen(group: dict[str, Any]) -> bool:
+    """Other implementations can be captured in a graph, but not differentiated."""
+    return bool(group.get("differentiable")) or group.get("foreach") is not None
 
 
 def is_fused(optimizer: Any) -> bool:
@@ -87,11 +100,6 @@ def _has_gaps(p: Any) -> bool:
             return True
         dense *= size
     return False
-
-
-def _is_chosen(group: dict[str, Any]) -> bool:
-    """Fused kernels can be captured in a graph, but not differentiated."""
-    return bool(group.get("differentiable")) or group.get("foreach") is not None
 
 
 def _needs_first_step(group: dict[str, Any]) -> bool:

@@ -22,6 +22,9 @@ PATIENCE, WATCHED = 3, 12
 SETS = 4
 """Of gradients that are copied: a script may freeze some of its weights, and learn them later."""
 
+RECORDED = ("lr", "capturable", "foreach")
+"""Settings that are others while an update is recorded."""
+
 
 class Update:
     """Stands in for the update of one optimizer."""
@@ -117,18 +120,18 @@ class Update:
     def _record(self, optimizer: Any, update: Callable[[], Any]) -> None:
         """With settings that only the graph is to see."""
         groups = optimizer.param_groups
-        were = [(group["lr"], group.get("capturable")) for group in groups]
+        were = [{name: group[name] for name in RECORDED if name in group} for group in groups]
         try:
             for group, rate in zip(groups, self._rates, strict=False):  # one may be gone
                 group["lr"] = rate
                 if "capturable" in group:
                     group["capturable"] = True
+                if not group.get("fused"):  # one after the other, rates are read on the host
+                    group["foreach"] = True
             update()
         finally:
-            for group, (rate, capturable) in zip(groups, were, strict=True):
-                group["lr"] = rate
-                if "capturable" in group:
-                    group["capturable"] = capturable
+            for group, was in zip(groups, were, strict=True):
+                group.update(was)
 
 
 @contextmanager
@@ -194,7 +197,8 @@ def _places(torch: Any, optimizer: Any) -> Hashable:
         if any(map(is_tensor, [*parts, group["lr"]])):
             return None
         found += settings
-        keeps = "betas" in group or group.get("momentum")
+        # All others keep something; SGD alone cannot be told that it is captured.
+        keeps = "capturable" in group or group.get("momentum")
         for p in group["params"]:
             if p.grad is None:
                 found.append(None)

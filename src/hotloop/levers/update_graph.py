@@ -21,15 +21,13 @@ from hotloop.levers.base import (
     Seen,
     refuse,
 )
-from hotloop.levers.fusing import complete, fuse, is_fused, obstacle
+from hotloop.levers.capturing import KINDS, is_ready, make_ready, obstacle
 from hotloop.levers.graphed_update import PATIENCE, Clips, Update
 from hotloop.levers.replaying import BareRecorder, Recorder, Replays, Tally
 
 if TYPE_CHECKING:
     from hotloop.seams import Seams
 
-KINDS = ("Adam", "AdamW", "SGD")
-"""Whose fused kernels read their learning rate from the device."""
 UPDATING = 0.01
 LEAST_IDLE = 0.02
 """The share of a step that a GPU waits for its CPU before this is worth a trial."""
@@ -109,35 +107,21 @@ class UpdateGraph(Lever):
         known = optimizer in self._updates
         if optimizer in self._refused:
             return
-        if known and is_fused(optimizer):
-            complete(self._torch, optimizer)
+        if known and is_ready(optimizer):
+            make_ready(self._torch, optimizer, again=True)
             return
         recorder = self.recorder(optimizer)
-        reason = "is not on one GPU" if recorder is None else self._obstacle(optimizer)
+        reason = "is not on one GPU" if recorder is None else obstacle(self._torch, optimizer)
         if recorder is None or reason:
             self._updates.pop(optimizer, None)
             self._refused.add(optimizer)
             self._reasons.append(f"its {type(optimizer).__name__} {reason}")
             return
-        if not is_fused(optimizer):
-            fuse(self._torch, optimizer, again=known)
+        make_ready(self._torch, optimizer, again=known)
         if not known:
             self._updates[optimizer] = update = Update(self._torch, Replays(recorder))
             self._tallies.append(update.replays.tally)
             self._clips = self._clips or Clips(self._torch, Replays(recorder))
-
-    def _obstacle(self, optimizer: Any) -> str:
-        kind, groups = type(optimizer), optimizer.param_groups
-        if kind.__name__ not in KINDS or kind is not getattr(self._torch.optim, kind.__name__):
-            return "cannot be captured in a graph"
-        if any(self._torch.is_tensor(group["lr"]) for group in groups):
-            return "has a tensor for a learning rate"
-        plain = (self._torch.nn.Parameter, self._torch.Tensor)
-        if any(type(p) not in plain for group in groups for p in group["params"]):
-            return "has parameters of a class of their own"
-        if any(p.dtype is self._torch.float64 for group in groups for p in group["params"]):
-            return "has parameters in float64, which a learning rate in float32 would not do for"
-        return "" if is_fused(optimizer) else obstacle(self._torch, optimizer)
 
     def _update(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         update = self._updates.get(args[0])

@@ -27,6 +27,8 @@ LOSSES = (
     "smooth_l1_loss",
 )
 """Of torch.nn.functional. The criteria among torch's modules call these."""
+UPDATING = ("ASGD", "Adadelta", "Adam", "AdamW", "RMSprop", "Rprop", "SGD")
+"""Of torch.optim. Who listens to updates captures them, and no others can be."""
 
 
 class ScriptDriver:
@@ -93,7 +95,7 @@ class ScriptDriver:
         """
         seam, optim = self._seams.update, self._torch.optim
         hook = optim.Optimizer.profile_hook_step
-        for kind in (optim.Adam, optim.AdamW, optim.SGD) if seam.is_used else ():
+        for kind in [getattr(optim, name) for name in UPDATING] if seam.is_used else ():
             if not getattr(kind.step, "hooked", False):
                 kind.step = hook(kind.step)
                 kind.step.hooked = True
