@@ -170,6 +170,44 @@ class TestKept:
                     item[0].zero_()
                     item[1] = -1
 
+    @pytest.mark.parametrize("workers", [0, 2])
+    @pytest.mark.parametrize("batch_size", [1, 7])
+    def test_batches_that_a_script_changes(
+        self, jobs: Any, torch: Any, workers: int, batch_size: int
+    ) -> None:
+        """torch makes them of the items as they are kept; they lie elsewhere."""
+        numpy = pytest.importorskip("numpy")
+
+        def make(index: int) -> Any:
+            here = torch.full((2,), float(index))
+            return {"tensor": here, "array": here.numpy(), "parts": [here.clone(), index]}
+
+        lever = CacheDataset()
+        with jobs.under(lever):
+            options = {"batch_size": batch_size, "num_workers": workers}
+            batches = torch.utils.data.DataLoader(Made(make), **options)
+            for _ in range(3):
+                first = 0
+                for batch in batches:
+                    firsts = numpy.arange(first, first + len(batch["tensor"]))
+                    for part in (batch["tensor"], batch["array"], batch["parts"][0]):
+                        assert (part.numpy() == firsts[:, None]).all()
+                        part.zero_()
+                    assert batch["parts"][1].tolist() == [*firsts]
+                    batch["parts"].clear()
+                    first += len(firsts)
+        assert lever.receipt().applied
+
+    def test_a_batch_that_is_no_more_than_its_items(
+        self, jobs: Any, torch: Any, numbers: Made
+    ) -> None:
+        with jobs.under(CacheDataset()):
+            batches = torch.utils.data.DataLoader(numbers, batch_size=8, collate_fn=list)
+            for _ in range(2):
+                for index, (x, y) in enumerate(item for batch in batches for item in batch):
+                    assert x.eq(index).all() and y == index
+                    x.zero_()
+
     def test_the_loader_is_as_the_script_built_it(self, jobs: Any, torch: Any) -> None:
         numbers = Still()
         with jobs.under(CacheDataset()):

@@ -154,12 +154,14 @@ class CacheDataset(Lever):
 
     def _fetch_from_views(self) -> Any:
         plain = self._fetcher().__init__
+        stacks = self._torch.utils.data.default_collate
 
         def init(fetcher: Any, *args: Any, **kwargs: Any) -> None:
             plain(fetcher, *args, **kwargs)
             cache = self._of(fetcher.dataset)
             if cache is not None and cache.filled:
-                fetcher.dataset = View(fetcher.dataset, cache)
+                is_stacked = fetcher.auto_collation and fetcher.collate_fn is stacks
+                fetcher.dataset = View(fetcher.dataset, cache, is_stacked)
 
         return init
 

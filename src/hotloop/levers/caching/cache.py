@@ -47,10 +47,10 @@ class Cache:
             self.drop(CHANGED)
             self.batches = 0
 
-    def item(self, index: Any, dataset: Any) -> Any:
+    def item(self, index: Any, dataset: Any, is_copied_later: bool = False) -> Any:
         kept = self.filled.items if self.filled else ()
         if _is_number(index) and 0 <= index < len(kept):
-            return copied(self._torch, kept[index])
+            return kept[index] if is_copied_later else copied(self._torch, kept[index])
         self._missed[0] = 1
         return dataset[index]
 
@@ -71,8 +71,16 @@ def _weakly(dataset: Any, gone: Callable[[], None]) -> Callable[[], Any]:
 class View:
     """A dataset, as far as a loader's fetcher knows it: in the job's own process or a worker."""
 
-    def __init__(self, dataset: Any, cache: Cache) -> None:
+    def __init__(self, dataset: Any, cache: Cache, is_stacked: bool) -> None:
+        """`is_stacked`: torch's own function makes batches of the items, and they are new tensors.
+        Nobody sees the items themselves then, and copying each first would take most of the time.
+        """
         self._dataset, self._cache = dataset, cache
+        self._is_stacked = is_stacked
 
     def __getitem__(self, index: Any) -> Any:
         return self._cache.item(index, self._dataset)
+
+    def __getitems__(self, indices: list[Any]) -> list[Any]:
+        item, dataset, is_stacked = self._cache.item, self._dataset, self._is_stacked
+        return [item(index, dataset, is_stacked) for index in indices]
