@@ -1,10 +1,14 @@
 """For every optimisation a job on which it wins, and one on which it is refused.
 
-    python benchmarks/lever_examples.py [--on cpu|gpu] [--steps 20] [--out FILE] [LEVER…]
+    python benchmarks/lever_examples.py [--on cpu|gpu] [--steps 20] [--budget TIME] [--out FILE]
+        [--keep FOLDER] [LEVER…]
 
-Each is a whole search with that optimisation alone: proven, compared, soaked. What it needs comes
-along. The result is kept after every job; the same command goes on with what is missing. It exits
-with 1 if one did not do what is said of it here.
+Each is a whole search with that optimisation, what it needs, and what else is said of it here:
+proven, compared, soaked. Examples that ask for the same search share it, and each is judged by
+what became of its own optimisation there. The results are kept after every search; the same
+command goes on with what is missing or has failed. `--keep` keeps the searches' studies, without
+the paths of this machine, each named after the first example that it was run for. It exits with 1
+if one did not do what is said of it here.
 """
 
 from __future__ import annotations
@@ -15,11 +19,21 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+from keeping import ROOT, keep
+
+from hotloop import units
+from hotloop.levers.registry import LEVERS
+from hotloop.study import NO_TIME
+from hotloop.workshop.refusals import NOT_EXAMINED
+
+LAST_LINES = 10
+"""Of what a search that fails has said: its error, and what led there."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +44,18 @@ class Example:
     """Script and arguments, or a module's."""
     where: str = "cpu"
     only: str = ""
-    """With which others, where it cannot be alone."""
+    """What else the search may try: what it cannot be without, or what it is shared with."""
     options: str = ""
 
     @property
     def key(self) -> str:
         return f"{self.lever} {'wins' if self.wins else 'loses'}, {self.where}"
+
+    @property
+    def names(self) -> str:
+        """For --only, in the registry's order: equal sets are to make equal commands."""
+        names = {self.lever, *filter(None, self.only.split(","))}
+        return ",".join(sorted(names, key=[*LEVERS].index))
 
 
 def _two(lever: str, wins: str, loses: str, where: str = "cpu", **more: str) -> tuple[Example, ...]:
@@ -66,6 +86,7 @@ EXAMPLES = (
         where="gpu",
         only="bf16,compile",
     ),
+    *_two("model_graph", RESNET, f"{RESNET} --batch 256", where="gpu"),
     *_two("compile", f"{LANGUAGE} --context 256", CONTROL),
     *_two("compile_blocks", f"{LANGUAGE} --context 256 --layers 4", CONTROL),
     *_two(
@@ -193,20 +214,38 @@ EXAMPLES = (
 )
 
 
-def run(example: Example, steps: int) -> dict[str, Any]:
+def command_of(example: Example, steps: int, budget: str = "") -> tuple[str, ...]:
     words = shlex.split(example.job)
-    only = ",".join(filter(None, (example.lever, example.only)))
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "hotloop", "optimize", "--json", "--only", only]
-        command += ["--steps", str(steps), *shlex.split(example.options)]
-        command += words if words[0] == "-m" else [str(ROOT / words[0]), *words[1:]]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    command = [sys.executable, "-m", "hotloop", "optimize", "--json", "--only", example.names]
+    command += ["--steps", str(steps), *(("--budget", budget) if budget else ())]
+    command += shlex.split(example.options)
+    command += words if words[0] == "-m" else [str(ROOT / words[0]), *words[1:]]
+    return tuple(command)
+
+
+def execute(command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """The slow part, which tests replace."""
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def search(command: Sequence[str], record: Path | None) -> dict[str, Any]:
+    """What it came to, or its error. `record`: where its study is kept, also that of a failure."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()  # as the study calls it
+        done = execute(command, folder)
+        studies = sorted(folder.glob(".hotloop/*/study.json"))
+        if record is not None and studies:
+            keep(studies[-1], record, {str(folder): "/project"}, is_ours=True)
     if done.returncode:
-        raise SystemExit(f"{example.key}: {done.stderr[-2000:]}")
-    return _outcome(example, json.loads(done.stdout))
+        said = "\n".join(done.stderr.strip().splitlines()[-LAST_LINES:])
+        return {"error": said or f"exit status {done.returncode}"}
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def _outcome(example: Example, told: dict[str, Any]) -> dict[str, Any]:
+    if "error" in told:
+        return {"as_said": False, "error": told["error"]}
     plan = told["plan"] or {"levers": []}
     kept = [chosen["lever"] for chosen in plan["levers"]]
     refused = {one["lever"]: one for one in told["refused"]}
@@ -214,14 +253,20 @@ def _outcome(example: Example, told: dict[str, Any]) -> dict[str, Any]:
     return {
         "job": example.job,
         "options": example.options,
+        "only": example.names,
         "kept": kept,
         "ratio": told["ratio"],
         "own": _own_gain(example.lever, told["ladder"] or []),
         "verdict": told["verdict"],
         "refused": reason.get("reason", ""),
         "tried": reason.get("tried", example.lever in kept),
-        "as_said": (example.lever in kept) == example.wins,
+        "as_said": example.lever in kept if example.wins else _is_refused(reason),
     }
+
+
+def _is_refused(told: dict[str, Any]) -> bool:
+    """One that a budget left no time for was not: nothing speaks against it."""
+    return bool(told) and told["reason"] not in (NO_TIME, NOT_EXAMINED)
 
 
 def _own_gain(lever: str, ladder: list[dict[str, Any]]) -> dict[str, float] | None:
@@ -231,28 +276,65 @@ def _own_gain(lever: str, ladder: list[dict[str, Any]]) -> dict[str, float] | No
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--on", choices=("cpu", "gpu"), default="cpu")
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--out", type=Path, default=Path("lever-examples.json"))
-    parser.add_argument("levers", nargs="*", metavar="LEVER")
-    given = parser.parse_args()
+    given = _arguments()
     known = {example.lever for example in EXAMPLES}
     if unknown := set(given.levers) - known:
         raise SystemExit(f"unknown: {', '.join(unknown)}; there are {', '.join(sorted(known))}")
     kept = json.loads(given.out.read_text(encoding="utf-8")) if given.out.exists() else {}
     wanted = [one for one in EXAMPLES if one.where == given.on]
-    for example in [one for one in wanted if not given.levers or one.lever in given.levers]:
-        if example.key not in kept:
-            kept[example.key] = run(example, given.steps)
+    wanted = [one for one in wanted if not given.levers or one.lever in given.levers]
+    for command, examples in _by_command(wanted, given).items():
+        missing = [one for one in examples if one.key not in kept or "error" in kept[one.key]]
+        if missing:
+            kept |= _judged(command, missing, given.keep)
             given.out.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-        found = kept[example.key]
-        mark = "as said" if found["as_said"] else "NOT AS SAID"
-        ratio = f"{found['ratio']['ratio']:.2f}×" if found["ratio"] else ""
-        print(f"{example.key}: {mark}: {ratio} {found['refused']}", flush=True)
+        for example in examples:
+            print(_told(example, kept[example.key]), flush=True)
     raise SystemExit(not all(found["as_said"] for found in kept.values()))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--on", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--budget", default="", metavar="TIME", help="for each search")
+    parser.add_argument("--out", type=Path, default=Path("lever-examples.json"))
+    parser.add_argument("--keep", type=Path, metavar="FOLDER")
+    parser.add_argument("levers", nargs="*", metavar="LEVER")
+    return parser.parse_args()
+
+
+def _by_command(
+    examples: Iterable[Example], given: argparse.Namespace
+) -> dict[tuple[str, ...], list[Example]]:
+    found: dict[tuple[str, ...], list[Example]] = {}
+    for example in examples:
+        found.setdefault(command_of(example, given.steps, given.budget), []).append(example)
+    return found
+
+
+def _judged(
+    command: Sequence[str], examples: Sequence[Example], folder: Path | None
+) -> dict[str, dict[str, Any]]:
+    """Each of the examples, by one search."""
+    first = examples[0]
+    name = first.key.replace(",", "").replace(" ", "-")
+    began = time.monotonic()
+    told = search(command, folder / f"{name}.study.json.gz" if folder else None)
+    took = units.seconds(time.monotonic() - began)
+    print(f"searched {first.job} for {first.names}: {took}", flush=True)
+    return {example.key: _outcome(example, told) for example in examples}
+
+
+def _told(example: Example, found: dict[str, Any]) -> str:
+    if "error" in found:
+        return f"{example.key}: FAILED: {found['error']}"
+    mark = "as said" if found["as_said"] else "NOT AS SAID"
+    ratio = f"{found['ratio']['ratio']:.2f}×" if found["ratio"] else ""
+    own = f"({found['own']['ratio']:.2f}× its own)" if found["own"] else ""
+    return " ".join(filter(None, (f"{example.key}: {mark}:", ratio, own, found["refused"])))
 
 
 if __name__ == "__main__":

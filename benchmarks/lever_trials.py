@@ -29,7 +29,7 @@ from hotloop.trial.trial import Trial
 
 PLANTED, JOBS = "benchmarks/planted", "benchmarks/jobs"
 GPT2 = f"{JOBS}/language.py --words 50304 --width 768 --heads 12 --context 512"
-LOADED = f"{JOBS}/vision.py --size 128 --channels 64 --batch 256 --workers 12"
+COPIED = f"{JOBS}/copied.py"
 TINY = "examples/tiny_microbatches.py:TinyMicrobatches"
 
 
@@ -44,14 +44,18 @@ TRIALS = {
     "tf32": Asked(f"{GPT2} --layers 4"),
     "bf16": Asked(f"{PLANTED}/full_precision.py"),
     "fp16": Asked(f"{PLANTED}/full_precision.py"),
-    "fp8": Asked(f"{GPT2} --batch 16 --layers 4", ("bf16", "compile")),
+    "fp8": Asked(
+        f"{JOBS}/language.py --words 64 --width 4096 --heads 32 --context 1024",
+        ("bf16", "compile"),
+    ),
     "channels_last": Asked(f"{JOBS}/resnet18.py --batch 64", ("bf16",)),
     "cudnn_benchmark": Asked(f"{JOBS}/vision.py --size 224 --channels 64 --batch 64"),
-    "pin_memory": Asked(LOADED),
-    "device_prefetch": Asked(LOADED),
+    "pin_memory": Asked(COPIED),
+    "device_prefetch": Asked(COPIED),
     "allocator": Asked(f"{PLANTED}/changing_sizes.py"),
     "fused_optimizer": Asked(f"{GPT2} --layers 12 --batch 1"),
     "sdpa_backend": Asked(f"{GPT2} --layers 4 --fused --lengths", ("bf16",)),
+    "model_graph": Asked(f"{JOBS}/resnet18.py"),
     "compile": Asked(f"{GPT2} --layers 4"),
     "compile_blocks": Asked(f"{GPT2} --layers 12"),
     "fused_attention": Asked(f"{GPT2} --layers 4 --batch 16", ("bf16", "compile")),

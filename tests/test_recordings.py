@@ -82,10 +82,11 @@ def test_what_is_worth_trying_depends_on_what_the_script_has() -> None:
             "channels_last",
             "cudnn_benchmark",
             "fused_optimizer",
+            "model_graph",
             "update_graph",
         },
         # It has turned TF32 on, and fused its optimizer, by itself.
-        GPT2: {"bf16", "compile", "update_graph"},
+        GPT2: {"bf16", "compile", "model_graph", "update_graph"},
     }
     for name, levers in expected.items():
         measurement = baseline(recorded(name))

@@ -83,7 +83,8 @@ def loss_of(logits, wanted):
 model = Language().to(device)
 optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
 for step in range(1, args.steps + 1):
-    length = args.context - (step % 16 * args.context // 32 if args.lengths else 0)
+    # By strides of a prime, every length of the upper half comes once before one comes again.
+    length = args.context - (step * 10007 % ((args.context + 1) // 2) if args.lengths else 0)
     words = torch.randint(args.words, (args.batch, length + 1), device=device)
     given, wanted = words[:, :-1][:, : args.context], words[:, 1:]
     if args.own_loss:

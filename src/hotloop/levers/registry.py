@@ -26,6 +26,7 @@ from hotloop.levers.fused_upsampling import FusedUpsampling
 from hotloop.levers.gpu_augment import GpuAugment
 from hotloop.levers.loader_workers import LoaderWorkers
 from hotloop.levers.microbatch import Microbatch
+from hotloop.levers.model_graph import ModelGraph
 from hotloop.levers.pin_memory import PinMemory
 from hotloop.levers.sdpa_backend import SdpaBackend
 from hotloop.levers.shape_padding import ShapePadding
@@ -55,6 +56,7 @@ _ALL: tuple[type[Lever], ...] = (
     ChannelsLast,
     CudnnBenchmark,
     SdpaBackend,
+    ModelGraph,  # before compiling, which takes longer and does its work too
     Compile,
     CompileBlocks,
     UnusedOutputs,

@@ -32,6 +32,11 @@ PARTNERS = frozenset(
         ("fused_optimizer", "bf16"),
         ("update_graph", "compile"),
         ("update_graph", "bf16"),
+        ("update_graph", "model_graph"),
+        ("model_graph", "bf16"),
+        ("model_graph", "channels_last"),
+        ("fused_optimizer", "model_graph"),
+        ("device_prefetch", "model_graph"),
         ("chunked_loss", "bf16"),
         ("device_prefetch", "compile"),
     )
@@ -74,7 +79,8 @@ def are_partners(one: str, other: str) -> bool:
     model in 16, or in 32 where they win less. A compiled loss spares
     the cast that bf16 brings, and is a larger part of a step whose model is compiled; one that is
     computed in chunks spares float32 copies of 16-bit logits. Once a compiled model leaves the CPU
-    idle, it is the optimizer's many small kernels that are waited for, fused or replayed. And a
+    idle, it is the optimizer's many small kernels that are waited for, fused or replayed. Passes
+    that are replayed leave it idle as well, and their casts cost no queueing. And a
     loader hides behind a slow step as a slow step hides behind a loader: whatever speeds up one
     side shows what the other is worth. A batch is copied ahead as far as the CPU is ahead, which
     compiling leaves time for. Two that speed up loading may take each other's work away; that, too,

@@ -48,7 +48,7 @@ def launch_bound(case: Case) -> Finding | None:
             *([f"queueing one takes {seconds(launch)} at the very least"] if launch else []),
         ),
         places=heavy_lines(case, by_operators),
-        levers=() if compiled else ("compile",),
+        levers=() if compiled else ("model_graph", "compile"),
     )
 
 
