@@ -289,6 +289,27 @@ def test_whatever_a_script_does_between_passes(jobs: Any, torch: Any, loop: Loop
     assert any(recorded(lever)) or loop is new_weights
 
 
+def test_models_that_are_alike(jobs: Any, torch: Any) -> None:
+    """Each has recordings of its own, which go with it: a script may train one after another."""
+
+    def trained(models: Any) -> list[Any]:
+        torch.manual_seed(1)
+        optimizers = [torch.optim.SGD(one.parameters(), lr=0.05) for one in models]
+        for _ in range(STEPS):
+            for model, optimizer in zip(models, optimizers, strict=True):
+                added_up(torch, model, optimizer)
+        return [p.detach().clone() for model in models for p in model.parameters()]
+
+    torch.manual_seed(0)
+    plain = [plain_network(torch) for _ in range(3)]
+    planned = copy.deepcopy(plain)
+    expected = trained(plain)
+    lever = ModelGraphOnCpu()
+    with jobs.under(lever):
+        torch.testing.assert_close(trained(planned), expected)
+    assert recorded(lever) == [1, 2] * 3
+
+
 def test_gradients_that_are_held_are_handed_out_as_copies(jobs: Any, torch: Any) -> None:
     """Two passes as they are, one more recording, and from then on all is replayed."""
     lever, model = ModelGraphOnCpu(), plain_network(torch)
@@ -339,10 +360,12 @@ def test_checkpoints_pickles_copies_and_memory(jobs: Any, torch: Any) -> None:
             weight.zero_()
     assert not other(x).any() and model(x).any()
     gone = weakref.ref(model)
+    memory = [weakref.ref(each._recording) for each in lever._backends[0]._passes]
+    assert all(each() is not None for each in memory)
     del model, other
-    torch._dynamo.reset()
     gc.collect()
     assert gone() is None
+    assert all(each() is None for each in memory)
 
 
 def test_what_it_leaves_alone(jobs: Any, torch: Any) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.base import (
@@ -111,14 +112,23 @@ class ModelGraph(Lever):
             self._why_not = "no two batches in a row have the same sizes"
             backend = RecordedPasses(self._torch, recorder)
             self._backends.append(backend)
+            weakref.finalize(module, backend.let_go).atexit = False
             # Sizes are told apart below: for each that came torch would capture the model anew.
             compile_in_place(self._torch, module, self._around, backend=backend, dynamic=False)
 
     def _around(self, plain: Call, compiled: Callable[[Call], Call]) -> Call:
-        return Passes(self._torch, plain, compiled(plain), self._count_other)
+        return Passes(self._torch, plain, compiled(_of_its_own(plain)), self._count_other)
 
     def _count_other(self) -> None:
         self._others += 1
+
+
+def _of_its_own(call: Call) -> Call:
+    """torch keeps what it has captured with the code of a function, for all who share that. Models
+    that are alike would share a recording, which knows the weights of one."""
+    assert isinstance(call, FunctionType)
+    code, closure = call.__code__.replace(), call.__closure__
+    return FunctionType(code, call.__globals__, call.__name__, call.__defaults__, closure)
 
 
 class Passes:

@@ -22,10 +22,18 @@ class RecordedPasses:
     def __init__(self, torch: Any, recorder: Recorder) -> None:
         self._torch = torch
         self._recorder = recorder
-        self.tallies: list[Tally] = []
-        """Of every pass that was captured. The passes themselves hold memory of the GPU."""
+        self._passes: list[StillGraphs] = []
         self.__name__ = "hotloop"
         """For torch's own messages."""
+
+    @property
+    def tallies(self) -> list[Tally]:
+        """Of every pass that was captured."""
+        return [one.tally for one in self._passes]
+
+    def let_go(self) -> None:
+        for one in self._passes:
+            one.let_go()
 
     def __call__(self, graph: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
         differentiated = importlib.import_module("torch._dynamo.backends.common").aot_autograd
@@ -63,7 +71,7 @@ class RecordedPasses:
         run = _plain(graph, inputs)
         made = StillGraphs(self._torch, self._recorder, run, still, handed, may_copy)
         made.tally.reason = _obstacle(self._torch, graph, still)
-        self.tallies.append(made.tally)
+        self._passes.append(made)
 
         def boxed(given: list[Any]) -> Any:
             return made(given)

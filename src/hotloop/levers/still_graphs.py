@@ -56,9 +56,15 @@ class StillGraphs:
         self._may_copy = may_copy
         self._recording: _Recording | None = None
         self._met: tuple[int, ...] | None = None
+        self._is_over = False
+
+    def let_go(self) -> None:
+        """Of the memory that it holds, for good: the model is gone. torch never forgets what it has
+        captured of one."""
+        self._recording, self._is_over = None, True
 
     def __call__(self, given: list[Any]) -> Any:
-        if self.tally.reason or not self._recorder.is_free:
+        if self._is_over or self.tally.reason or not self._recorder.is_free:
             return self._as_it_is(given)
         places = tuple(given[index].data_ptr() for index in sorted(self._still))
         known = self._recording
