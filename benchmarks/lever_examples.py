@@ -284,7 +284,7 @@ def main() -> None:
     wanted = [one for one in EXAMPLES if one.where == given.on]
     wanted = [one for one in wanted if not given.levers or one.lever in given.levers]
     for command, examples in _by_command(wanted, given).items():
-        missing = [one for one in examples if one.key not in kept or "error" in kept[one.key]]
+        missing = [one for one in examples if not _is_known(one, kept)]
         if missing:
             kept |= _judged(command, missing, given.keep)
             given.out.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
@@ -304,6 +304,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--keep", type=Path, metavar="FOLDER")
     parser.add_argument("levers", nargs="*", metavar="LEVER")
     return parser.parse_args()
+
+
+def _is_known(example: Example, kept: dict[str, dict[str, Any]]) -> bool:
+    """What was kept of an example that was another one then says nothing of this."""
+    known = kept.get(example.key)
+    if known is None or "error" in known:
+        return False
+    asked = (known["job"], known["options"], known.get("only", example.names))
+    return asked == (example.job, example.options, example.names)
 
 
 def _by_command(

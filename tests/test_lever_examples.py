@@ -166,6 +166,18 @@ def test_what_was_found_is_not_searched_again(searches: Searches, examine: Exami
     assert len(searches.commands) == 2
 
 
+def test_an_example_that_is_another_one_now_is_searched_again(
+    searches: Searches, examine: Examine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    examine("threads")
+    other = Example("threads", True, "other.py --wide")
+    searches.answers["--wide"] = KEEPS_THREADS
+    monkeypatch.setattr(lever_examples, "EXAMPLES", (other,))
+    kept, _ = examine("threads")
+    assert searches.jobs == ["other.py", "--wide"]
+    assert kept[other.key]["job"] == other.job
+
+
 def test_one_that_is_missing_is_judged_without_those_it_shares_a_search_with(
     searches: Searches, examine: Examine
 ) -> None:

@@ -92,7 +92,7 @@ class RecorderOnCpu:
         if self.fails:
             raise RuntimeError(self.fails)
         self.recorded += 1
-        with capturable_on_cpu(), _Log() as log:
+        with capturable_on_cpu(), torch.random.fork_rng(), _Log() as log:
             made = work()
         with torch.no_grad():  # what is recorded has not happened
             for place, value in reversed(log.before):

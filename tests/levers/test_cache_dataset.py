@@ -198,6 +198,18 @@ class TestKept:
                     first += len(firsts)
         assert lever.receipt().applied
 
+    def test_torchs_own_way_to_make_batches_changed_by_the_script(
+        self, jobs: Any, torch: Any, numbers: Made, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ways = torch.utils.data._utils.collate.default_collate_fn_map
+        with jobs.under(CacheDataset()):
+            monkeypatch.setitem(ways, torch.Tensor, lambda batch, **_: list(batch))
+            batches = torch.utils.data.DataLoader(numbers, batch_size=8)
+            for _ in range(2):
+                for index, x in enumerate(x for xs, _ in batches for x in xs):
+                    assert x.eq(index).all()
+                    x.zero_()
+
     def test_a_batch_that_is_no_more_than_its_items(
         self, jobs: Any, torch: Any, numbers: Made
     ) -> None:

@@ -41,6 +41,8 @@ class CacheDataset(Lever):
 
     def __post_init__(self) -> None:
         self._torch: Any = None
+        self._ways_to_stack: dict[Any, Any] = {}
+        """As torch has them. A script may add others, or change these."""
         self._caches: list[Cache] = []
         self._serving: weakref.WeakKeyDictionary[Any, Cache] = weakref.WeakKeyDictionary()
         self._datasets = self._items = self._bytes = 0
@@ -74,6 +76,7 @@ class CacheDataset(Lever):
 
     def apply(self, torch: Any, seams: Seams) -> None:
         self._torch = torch
+        self._ways_to_stack = dict(torch.utils.data._utils.collate.default_collate_fn_map)
         seams.loader.before.append(self._open)
         seams.loader.after.append(self._begin)
         seams.batch.before.append(self._ask)
@@ -154,13 +157,14 @@ class CacheDataset(Lever):
 
     def _fetch_from_views(self) -> Any:
         plain = self._fetcher().__init__
-        stacks = self._torch.utils.data.default_collate
+        collating = self._torch.utils.data._utils.collate
+        are_torchs = collating.default_collate_fn_map == self._ways_to_stack
 
         def init(fetcher: Any, *args: Any, **kwargs: Any) -> None:
             plain(fetcher, *args, **kwargs)
             cache = self._of(fetcher.dataset)
             if cache is not None and cache.filled:
-                is_stacked = fetcher.auto_collation and fetcher.collate_fn is stacks
+                is_stacked = are_torchs and fetcher.collate_fn is collating.default_collate
                 fetcher.dataset = View(fetcher.dataset, cache, is_stacked)
 
         return init

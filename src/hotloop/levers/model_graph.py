@@ -80,11 +80,14 @@ class ModelGraph(Lever):
     def receipt(self) -> Receipt:
         made = [tally for backend in self._backends for tally in backend.tallies]
         if not made:
-            return self.not_applied(self._why_not)
+            told = [backend.why_not for backend in self._backends if backend.why_not]
+            return self.not_applied(told[0] if told else self._why_not)
         replayed, others = sum(one.replayed for one in made), sum(one.others for one in made)
         reasons = [one.reason for one in made if one.reason]
         if not replayed:
-            why = reasons[0] if reasons else "there were too few steps to record one"
+            few = "there were too few steps to record one"
+            often = "torch captures it anew again and again, or its weights move"
+            why = reasons[0] if reasons else few if others <= AT_FIRST * len(made) else often
             return self.not_applied(f"no pass was replayed: {why}")
         if others + self._others > replayed + AT_FIRST * len(made):
             return self.not_applied(reasons[0] if reasons else "most passes differ from the first")
@@ -96,7 +99,7 @@ class ModelGraph(Lever):
     def recorder(self, weight: Any) -> Recorder | None:
         """None where there is nothing to record."""
         is_there = weight is not None and weight.is_cuda
-        return BareRecorder(self._torch, weight.device) if is_there else None
+        return BareRecorder(self._torch, weight.device, is_large=True) if is_there else None
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         module = args[0]
@@ -109,7 +112,7 @@ class ModelGraph(Lever):
         elif is_compiled(module):
             self._why_not = "the script already compiles its model"
         else:
-            self._why_not = "no two batches in a row have the same sizes"
+            self._why_not = "no two batches in a row are tensors of the same sizes"
             backend = RecordedPasses(self._torch, recorder)
             self._backends.append(backend)
             weakref.finalize(module, backend.let_go).atexit = False
@@ -161,11 +164,12 @@ class Passes:
 
 
 def _sizes(torch: Any, value: Any) -> Any:
-    """Of every tensor in what a model is given."""
+    """Of every tensor in what a model is given, and all else that it may be captured anew for."""
     if isinstance(value, torch.Tensor):
         return value.shape
     if isinstance(value, dict):
-        return tuple(_sizes(torch, part) for part in value.values())
+        return tuple((key, _sizes(torch, part)) for key, part in value.items())
     if isinstance(value, list | tuple):
         return tuple(_sizes(torch, part) for part in value)
-    return None
+    is_known = value is None or isinstance(value, bool | int | float | str)
+    return value if is_known else object()  # which may hold anything, and is like no other

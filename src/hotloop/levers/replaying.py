@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 from collections import deque
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -43,9 +44,13 @@ class BareRecorder:
     """By the bare calls: torch's context would empty the allocator's cache, after which gradients
     would lie elsewhere."""
 
-    def __init__(self, torch: Any, device: Any) -> None:
+    def __init__(self, torch: Any, device: Any, is_large: bool = False) -> None:
+        """`is_large`: what is recorded takes memory of which much may lie in that cache."""
         self._torch = torch
         self._device = device
+        self._is_large = is_large
+        self._stream: Any = None
+        """One for all recordings: products keep room for their work with each stream, for good."""
 
     @property
     def is_free(self) -> bool:
@@ -59,17 +64,44 @@ class BareRecorder:
 
     def record(self, work: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
         cuda = self._torch.cuda
-        graph, stream = cuda.CUDAGraph(), cuda.Stream(self._device)
+        graph, pool = cuda.CUDAGraph(), cuda.graph_pool_handle()
+        self._stream = self._stream or cuda.Stream(self._device)
         gc.collect()  # giving up an older graph would spoil the recording
         cuda.synchronize(self._device)
-        with no_collection(), cuda.stream(stream):  # which makes its device the current one
+        if self._is_large:
+            cuda.empty_cache()
+        with no_collection(), cuda.stream(self._stream):  # whose device is the current one then
             # Other threads, such as one that pins batches, go on as ever.
-            graph.capture_begin(capture_error_mode="thread_local")
+            graph.capture_begin(pool=pool, capture_error_mode="thread_local")
             try:
                 made = work()
-            finally:
                 graph.capture_end()
+            except BaseException:
+                self._abandon(graph, pool)
+                raise
         return graph.replay, made
+
+    def _abandon(self, graph: Any, pool: Any) -> None:
+        """A capture that has failed does not end: torch would go on as if it were under way, and
+        give back no memory that another stream has used, nor draw random numbers outside it."""
+        try:
+            graph.capture_end()
+        except Exception:  # which says less than the error that it failed with
+            index = self._device.index or 0
+            for end in (self._torch._C._cuda_endAllocateToPool, self._torch._C._cuda_releasePool):
+                with suppress(Exception):
+                    end(index, pool)
+            with suppress(Exception):
+                self._record_nothing()
+
+    def _record_nothing(self) -> None:
+        """A recording that ends as it should leaves the random generator as it should be."""
+        cuda = self._torch.cuda
+        graph = cuda.CUDAGraph()
+        with cuda.stream(cuda.Stream(self._device)):
+            graph.capture_begin(capture_error_mode="thread_local")
+            self._torch.zeros(1, device=self._device)
+            graph.capture_end()
 
 
 @dataclass
