@@ -160,3 +160,73 @@ def test_a_step_that_never_comes_leaves_the_weights_exact_too(torch: Any) -> Non
     active.begin([weight], in_weights=True)
     active.end()
     assert torch.equal(weight, exact)
+
+
+def narrowed(tensor: Any, kind: Any) -> Any:
+    return tensor.to(kind).to(tensor.dtype)
+
+
+@pytest.mark.parametrize(("bits", "kind"), [(7, "bfloat16"), (10, "float16")])
+def test_weights_and_data_of_a_product_are_rounded(torch: Any, bits: int, kind: str) -> None:
+    """The same way for all rows: no mean over them takes it away."""
+    kind = getattr(torch, kind)
+    weight, bias = torch.rand(1, 50, requires_grad=True), torch.rand(1, requires_grad=True)
+    data = torch.rand(1, 50).expand(20_000, 50)
+    expected = torch.nn.functional.linear(*(narrowed(x, kind) for x in (data, weight, bias)))
+    with rounding(torch, bits):
+        found = torch.nn.functional.linear(data, weight, bias)
+    assert found.mean().item() == pytest.approx(expected.mean().item(), rel=2.0**-bits / 50)
+    exact = torch.nn.functional.linear(data, weight, bias)
+    assert abs(exact.mean() - expected.mean()) > 3 * abs(found.mean() - expected.mean())
+
+
+@pytest.mark.parametrize("kind", ["conv", "recurrent", "attention", "view"])
+def test_gradients_move_as_far_as_in_the_narrower_format(torch: Any, kind: str) -> None:
+    nn = torch.nn
+    torch.manual_seed(0)
+    layer, data = {
+        "conv": lambda: (nn.Conv2d(3, 8, 3), torch.rand(8, 3, 32, 32)),
+        "recurrent": lambda: (nn.GRU(8, 8, batch_first=True), torch.rand(8, 12, 8)),
+        "attention": lambda: (nn.MultiheadAttention(8, 2), torch.rand(8, 12, 8)),
+        "view": lambda: (nn.Linear(8, 8), torch.rand(64, 8)),
+    }[kind]()
+
+    def outputs(x: Any) -> Any:
+        if kind == "attention":
+            return layer(x, x, x)[0]
+        if kind == "view":
+            return x @ layer.weight.t()[:, 2:]
+        return layer(x)[0] if kind == "recurrent" else layer(x)
+
+    with torch.no_grad():
+        goal = outputs(data)
+
+    def gradient() -> Any:
+        """Of a job that has nearly learned what it is to learn: errors are what is left."""
+        layer.zero_grad()
+        (outputs(data) - goal * 1.01).square().mean().backward()
+        return torch.cat([p.grad.flatten() for p in layer.parameters() if p.grad is not None])
+
+    exact = gradient()
+    with torch.autocast("cpu", torch.bfloat16):
+        narrow = gradient()
+    with rounding(torch, 7):
+        found = gradient()
+    assert (narrow - exact).norm() < 4 * (found - exact).norm()
+
+
+def test_what_is_rounded_already_is_left_alone(torch: Any) -> None:
+    weight = narrowed(torch.rand(1000, 4), torch.bfloat16).requires_grad_()
+    active = Rounding(torch, 7)
+    assert torch.equal(active._rounded(weight), weight)
+    special = torch.tensor([0.0, float("inf"), -float("inf"), 2.0**127, 2.0**-149])
+    assert torch.equal(active._rounded(special), special)
+    largest = torch.tensor([torch.finfo(torch.float32).max])
+    assert torch.equal(active._rounded(largest), largest)  # and not infinity
+
+
+def test_in_the_jobs_own_format_no_operand_is_rounded(torch: Any) -> None:
+    weight = torch.rand(4, 4, requires_grad=True)
+    with rounding(torch, 23):
+        found = torch.matmul(weight, torch.eye(4))
+    assert away(found, weight).max() <= 2.0**-22

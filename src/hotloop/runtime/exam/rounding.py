@@ -4,16 +4,39 @@ How far gradients move when each operation is rounded otherwise depends on the m
 model can tell. So the job's own step is repeated with noise of the size of one rounding: in the
 last bit for other orders of summation, in bit 7 for bfloat16. Noise rather than rounding, because
 rounding what is rounded already would change nothing.
+
+A narrower format rounds weights and data as well, before a product is computed of them. That is one
+error for all samples and pixels, which noise on their results averages out. So these are rounded.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+
+NARROWER = 23
+"""Formats of fewer bits are not the job's own."""
+PRODUCTS = frozenset(
+    (
+        *("matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "mv", "einsum", "linear"),
+        *("addmm", "addmv", "addbmm", "baddbmm", "chain_matmul", "multi_dot"),
+        *("conv1d", "conv2d", "conv3d"),
+        *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
+        "scaled_dot_product_attention",
+        *("lstm", "gru", "rnn_tanh", "rnn_relu"),
+        *("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"),
+    )
+)
+"""torch's functions that compute in the narrower format where one is allowed."""
+MADE_OF_OTHERS = "multi_head_attention_forward"
+"""One that torch shows as a whole, and that is many of these."""
 
 
 class Rounding:
     def __init__(self, torch: Any, bits: int) -> None:
         self._torch = torch
+        self._bits = bits
         self._size = 2.0**-bits
         self._mode: Any = None
         self._exact: list[tuple[Any, Any]] = []
@@ -29,7 +52,8 @@ class Rounding:
                         self._exact.append((weight, weight.detach().to("cpu", copy=True)))
                         weight.copy_(self._disturbed(weight))
         else:
-            self._mode = _mode(self._torch, self._disturbed)
+            operands = self._rounded if self._bits < NARROWER else None
+            self._mode = _mode(self._torch, self._disturbed, operands)
             self._mode.__enter__()
 
     def before_step(self) -> None:
@@ -57,6 +81,19 @@ class Rounding:
         )
         return (tensor.to(wide) * (1 + self._size * (2 * noise - 1))).to(tensor.dtype)
 
+    def _rounded(self, tensor: Any) -> Any:
+        """What is there before a product is: a weight, a part of one, or data. What was computed is
+        disturbed already. The gradient passes as it is."""
+        torch = self._torch
+        source = tensor._base if tensor._is_view() else tensor
+        if not source.is_leaf or tensor.dtype not in (torch.float32, torch.float64):
+            return tensor
+        exact = tensor.detach()
+        mantissa, exponent = torch.frexp(exact)
+        scale = 2.0 ** (self._bits + 1)
+        narrow = torch.ldexp((mantissa * scale).round() / scale, exponent)
+        return tensor + torch.where(narrow.isfinite(), narrow - exact, 0.0)
+
     def _generator(self, device: Any) -> Any:
         """Our own: the script's random numbers stay as they are."""
         known = self._generators.get(str(device))
@@ -67,19 +104,35 @@ class Rounding:
         return known
 
 
-def _mode(torch: Any, disturbed: Any) -> Any:
+def _mode(torch: Any, disturbed: Any, rounded: Any) -> Any:
     """Sees every call into torch that the script makes while it is active."""
 
     class Disturbing(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(
             self, function: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
-            result = function(*args, **(kwargs or {}))
-            if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-                return _each(torch, result, _memory(torch, args), disturbed)
-            return result
+            if not torch.is_grad_enabled() or torch.compiler.is_compiling():
+                return function(*args, **(kwargs or {}))
+            if getattr(function, "__name__", "") == MADE_OF_OTHERS:
+                with _looked_into(torch.nn.functional), self:
+                    return function(*args, **(kwargs or {}))
+            known = _memory(torch, args)
+            if rounded is not None and getattr(function, "__name__", "") in PRODUCTS:
+                args, kwargs = _operands(torch, args, rounded), _operands(torch, kwargs, rounded)
+            return _each(torch, function(*args, **(kwargs or {})), known, disturbed)
 
     return Disturbing()
+
+
+@contextmanager
+def _looked_into(functional: Any) -> Iterator[None]:
+    """Its functions ask whether somebody stands in for them, who would be asked again and again."""
+    asked = functional.has_torch_function
+    functional.has_torch_function = lambda _: False
+    try:
+        yield
+    finally:
+        functional.has_torch_function = asked
 
 
 def _each(torch: Any, result: Any, known: set[int], disturbed: Any) -> Any:
@@ -95,6 +148,15 @@ def _each(torch: Any, result: Any, known: set[int], disturbed: Any) -> Any:
     if is_view or result.untyped_storage().data_ptr() in known:
         return result
     return disturbed(result)
+
+
+def _operands(torch: Any, given: Any, rounded: Any) -> Any:
+    if type(given) in (tuple, list):
+        return type(given)(_operands(torch, part, rounded) for part in given)
+    if type(given) is dict:
+        return {name: _operands(torch, part, rounded) for name, part in given.items()}
+    is_plain = _computes_plainly(torch, given) and given.layout is torch.strided
+    return rounded(given) if is_plain else given
 
 
 def _computes_plainly(torch: Any, result: Any) -> bool:
