@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import random
+import sys
 from functools import partial
 from typing import Any
 
@@ -244,15 +245,46 @@ def test_noise_is_drawn_wherever_it_could_be_before(name: str, torch: Any, pin: 
     assert drawing(_Own()) == "its own"
 
 
-def test_torchscript_takes_it(torch: Any, pin: Any, tmp_path: Any) -> None:
-    pin()
-    (tmp_path / "scripted.py").write_text(
-        "import torch\n"
-        "def noise(y: torch.Tensor):\n"
-        "    return torch.randn_like(y) + torch.rand_like(y) + torch.randint_like(y, 3)\n"
-    )
-    spec = importlib.util.spec_from_file_location("scripted", tmp_path / "scripted.py")
+def module_of(folder: Any, *lines: str) -> Any:
+    """TorchScript reads the source of what it compiles."""
+    (folder / "scripted.py").write_text("\n".join(lines))
+    spec = importlib.util.spec_from_file_location("scripted", folder / "scripted.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.modules["scripted"] = module  # where the source of a class is looked for
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        del sys.modules["scripted"]
+    return module
+
+
+def test_torchscript_takes_it(torch: Any, pin: Any, tmp_path: Any) -> None:
+    pin()
+    module = module_of(
+        tmp_path,
+        "import torch",
+        "def noise(y: torch.Tensor):",
+        "    return torch.randn_like(y) + torch.rand_like(y) + torch.randint_like(y, 3)",
+    )
     assert torch.jit.script(module.noise)(torch.ones(4)).shape == (4,)
+
+
+def test_torchscript_finds_what_a_class_names_where_it_stands(
+    torch: Any, pin: Any, tmp_path: Any
+) -> None:
+    """As torch's own distributed optimizers do, which many libraries import."""
+    pin()
+    module = module_of(
+        tmp_path,
+        "import torch",
+        "def doubled(y: torch.Tensor) -> torch.Tensor:",
+        "    return 2 * y",
+        "@torch.jit.script",
+        "class Doubling:",
+        "    def __init__(self) -> None:",
+        "        self.count = 0",
+        "    def go(self, y: torch.Tensor) -> torch.Tensor:",
+        "        return doubled(y)",
+    )
+    assert module.Doubling().go(torch.ones(2)).tolist() == [2, 2]

@@ -169,6 +169,8 @@ def _draw_in_plain_order(torch: Any) -> None:
     @functools.wraps(script)
     def scripting(*args: Any, **kwargs: Any) -> Any:
         vars(torch).update(own)
+        if len(args) < 3:  # names in a class are looked up where it is scripted: not here
+            kwargs["_frames_up"] = kwargs.get("_frames_up", 0) + 1
         try:
             return script(*args, **kwargs)
         finally:
