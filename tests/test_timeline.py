@@ -111,9 +111,40 @@ class TestPhases:
         assert ms(last(log))[Phase.FORWARD] == 1 + 4 + 1
         assert Phase.REST not in ms(last(log))
 
-    def test_so_does_the_optimizer_until_it_has_cleared_its_gradients(self) -> None:
-        log = Log().optimizer(1).wait(2).zero_grad(1).forward(1).backward(1).optimizer(1)
-        assert ms(last(log))[Phase.OPTIMIZER] == 2 + 1 + 1
+    def test_a_batch_may_be_drawn_before_gradients_are_cleared(self) -> None:
+        """The commonest loop without a loader: get_batch(), zero_grad(), model(x)."""
+        log = Log().optimizer(1).wait(18).zero_grad(1).wait(2).forward(4).backward(5).optimizer(1)
+        assert ms(last(log)) == {
+            Phase.DATA: 18 + 2,
+            Phase.FORWARD: 4,
+            Phase.BACKWARD: 5,
+            Phase.OPTIMIZER: 2,
+        }
+
+    def test_with_a_loader_nobody_knows_what_comes_before_that(self) -> None:
+        log = Log().optimizer(1).wait(2).zero_grad(1).wait(4).data(1, 8)
+        log.wait(8).zero_grad(1).forward(1).backward(1).optimizer(1)
+        assert ms(last(log))[Phase.OPTIMIZER] == 1 + 1 + 1
+        assert ms(last(log))[Phase.REST] == 2 + 4 + 8
+
+    def test_several_optimizers_clear_theirs(self) -> None:
+        log = Log().optimizer(1, key=1).wait(4).zero_grad(1).wait(2).zero_grad(1, key=1)
+        log.wait(1).forward(1).backward(1).optimizer(1).optimizer(1, key=1)
+        assert ms(last(log))[Phase.DATA] == 4 + 2 + 1
+
+    @pytest.mark.parametrize("loaded", [False, True])
+    def test_a_module_called_by_its_forward_is_seen_by_nobody(self, loaded: bool) -> None:
+        """As in examples/mnist_forward_forward: what precedes the backward pass is that."""
+        log = Log().data(1, 8) if loaded else Log()
+        log.optimizer(1).wait(70).zero_grad(1).wait(2).backward(60).optimizer(3)
+        assert ms(last(log)) == {Phase.FORWARD: 72, Phase.BACKWARD: 60, Phase.OPTIMIZER: 1 + 3}
+
+    def test_nor_where_it_is_called_as_a_module_elsewhere(self) -> None:
+        log = Log().optimizer(1)
+        for _ in range(3):
+            log.data(1, 8).wait(5).zero_grad(1).backward(8).optimizer(3)
+        log.forward(50)
+        assert ms(last(log))[Phase.FORWARD] == 5
 
     def test_any_other_gap_is_unaccounted_for(self) -> None:
         log = Log().optimizer(1).wait(10).data(1, 8).wait(20).forward(1).backward(1).optimizer(1)

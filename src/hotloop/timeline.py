@@ -46,32 +46,34 @@ _PHASE_OF = {
 }
 
 # Time between two probed calls, by what stands before and after it. The loss is computed between
-# the model and backward(), and many clear gradients right before backward(); gradients are clipped
-# and unscaled between backward() and the optimizer. What an optimizer does before a closure's
-# forward pass is the closure's: there is nothing to update with yet.
-# Every other gap is the rest, and is shown as unaccounted for.
+# the model and backward(), and wholly before backward() where no module is called, or only by its
+# forward(); gradients are clipped and unscaled between backward() and the optimizer. What an
+# optimizer does before a closure's forward pass is the closure's: there is nothing to update with
+# yet. Every other gap is the rest, and is shown as unaccounted for.
 _PHASE_OF_GAP: dict[tuple[int, int | None], Phase] = {
     (Kind.FORWARD_END, Kind.BACKWARD_BEGIN): Phase.FORWARD,
     (Kind.FORWARD_END, Kind.FORWARD_BEGIN): Phase.FORWARD,
     (Kind.FORWARD_END, Kind.ZERO_GRAD_BEGIN): Phase.FORWARD,
+    (Kind.OPTIMIZER_END, Kind.BACKWARD_BEGIN): Phase.FORWARD,
     (Kind.ZERO_GRAD_END, Kind.BACKWARD_BEGIN): Phase.FORWARD,
+    (Kind.DATA_END, Kind.BACKWARD_BEGIN): Phase.FORWARD,
+    (Kind.COPY_END, Kind.BACKWARD_BEGIN): Phase.FORWARD,
     (Kind.OPTIMIZER_BEGIN, Kind.FORWARD_BEGIN): Phase.REST,
     (Kind.BACKWARD_END, Kind.OPTIMIZER_BEGIN): Phase.OPTIMIZER,
-    (Kind.OPTIMIZER_END, Kind.ZERO_GRAD_BEGIN): Phase.OPTIMIZER,
     (Kind.COPY_END, Kind.COPY_BEGIN): Phase.COPY,
 }
+
+# Until the pass begins that gradients are cleared for, scripts clear them wherever they like: that
+# tells nothing of the time before. What tells is the next call of any other kind.
+_CLEARED_ANYWHERE = frozenset(
+    {Kind.OPTIMIZER_END, Kind.ZERO_GRAD_END, Kind.DATA_END, Kind.COPY_END}
+)
 
 # A script without a loader makes its batch somewhere between the optimizer and the forward pass.
 _PHASE_OF_GAP_WITHOUT_LOADER = _PHASE_OF_GAP | {
     (before, after): Phase.DATA
     for before in (Kind.OPTIMIZER_END, Kind.ZERO_GRAD_END)
     for after in (Kind.COPY_BEGIN, Kind.FORWARD_BEGIN)
-}
-
-# A script that calls no module computes its loss by hand, right up to the backward pass.
-_PHASE_OF_GAP_WITHOUT_MODEL = {
-    (before, Kind.BACKWARD_BEGIN): Phase.FORWARD
-    for before in (Kind.OPTIMIZER_END, Kind.ZERO_GRAD_END, Kind.DATA_END, Kind.COPY_END)
 }
 
 # Between two passes of one step the second is made ready: its part of the batch is taken.
@@ -216,16 +218,27 @@ def _owners(events: Events, edges: list[int], seldom: set[int]) -> list[Phase]:
     gaps = _PHASE_OF_GAP if has_loader else _PHASE_OF_GAP_WITHOUT_LOADER
     if events.kind[edges[0]] == Kind.OPTIMIZER_END:  # else each backward pass ends a step
         gaps = gaps | _PHASE_OF_GAP_INSIDE_A_STEP
-    if Kind.FORWARD_END not in events.kind:
-        gaps = gaps | _PHASE_OF_GAP_WITHOUT_MODEL
     inside = nesting.innermost(zip(events.kind, events.key, strict=True))
     owners = [
         gaps.get((kind, following)) or (_PHASE_OF[call.what] if call else Phase.REST)
-        for kind, following, call in zip(events.kind, [*events.kind[1:], None], inside, strict=True)
+        for kind, following, call in zip(events.kind, _following(events.kind), inside, strict=True)
     ]
     for first, last in paused:
         owners[first:last] = [Phase.EVALUATION] * (last - first)
     return owners
+
+
+def _following(kinds: list[int]) -> list[int | None]:
+    """What tells, after each event, what the time up to the next one was for."""
+    found: list[int | None] = []
+    following: int | None = None
+    no_clearing: int | None = None
+    for kind in reversed(kinds):
+        found.append(no_clearing if kind in _CLEARED_ANYWHERE else following)
+        following = kind
+        if kind // 2 != Kind.ZERO_GRAD_BEGIN // 2:
+            no_clearing = kind
+    return found[::-1]
 
 
 def _step(
