@@ -38,6 +38,7 @@ PURE = (
     "hotloop.measurement",
     "hotloop.figures",
     "hotloop.timeline",
+    "hotloop.phases",
     "hotloop.report",
 )
 

@@ -77,16 +77,16 @@ class _Identity:
         return isinstance(other, _Identity) and self.of is other.of
 
 
-def figures(measurement: Measurement) -> Figures | None:
-    """None when there is no step left to speak of."""
-    return _figures(_Identity(measurement))
+def figures(measurement: Measurement, clipping: bool = True) -> Figures | None:
+    """None when there is no step left to speak of. `clipping`: see `timeline.steps`."""
+    return _figures(_Identity(measurement), clipping)
 
 
 @lru_cache(maxsize=8)
-def _figures(measured: _Identity) -> Figures | None:
+def _figures(measured: _Identity, clipping: bool) -> Figures | None:
     measurement = measured.of
     events = compiling.events_without(measurement)
-    steps = timeline.steps(events, measurement.losses, measurement.gpu)
+    steps = timeline.steps(events, measurement.losses, measurement.gpu, clipping)
     if len(steps) < 2:
         return None
     seconds = [step.seconds for step in steps]

@@ -9,75 +9,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from enum import StrEnum
 from itertools import pairwise
 
 from hotloop import evaluations, nesting
 from hotloop.measurement import Events, GpuTimes, Kind, Losses
+from hotloop.phases import PHASE_OF, STEP_PHASES, Phase, following, phase_of_gaps
 
-
-class Phase(StrEnum):
-    DATA = "data"
-    COPY = "copy"
-    FORWARD = "forward"
-    BACKWARD = "backward"
-    OPTIMIZER = "optimizer"
-    EVALUATION = "evaluation"
-    REST = "rest"
-
-
-STEP_PHASES = (
-    Phase.DATA,
-    Phase.COPY,
-    Phase.FORWARD,
-    Phase.BACKWARD,
-    Phase.OPTIMIZER,
-    Phase.REST,
-)
-
-_PHASE_OF = {
-    Kind.DATA_BEGIN // 2: Phase.DATA,
-    Kind.COPY_BEGIN // 2: Phase.COPY,
-    Kind.FORWARD_BEGIN // 2: Phase.FORWARD,
-    Kind.NO_GRAD_BEGIN // 2: Phase.FORWARD,
-    Kind.BACKWARD_BEGIN // 2: Phase.BACKWARD,
-    Kind.OPTIMIZER_BEGIN // 2: Phase.OPTIMIZER,
-    Kind.ZERO_GRAD_BEGIN // 2: Phase.OPTIMIZER,
-}
-
-# Time between two probed calls, by what stands before and after it. The loss is computed between
-# the model and backward(), and wholly before backward() where no module is called, or only by its
-# forward(); gradients are clipped and unscaled between backward() and the optimizer. What an
-# optimizer does before a closure's forward pass is the closure's: there is nothing to update with
-# yet. Every other gap is the rest, and is shown as unaccounted for.
-_PHASE_OF_GAP: dict[tuple[int, int | None], Phase] = {
-    (Kind.FORWARD_END, Kind.BACKWARD_BEGIN): Phase.FORWARD,
-    (Kind.FORWARD_END, Kind.FORWARD_BEGIN): Phase.FORWARD,
-    (Kind.FORWARD_END, Kind.ZERO_GRAD_BEGIN): Phase.FORWARD,
-    (Kind.OPTIMIZER_END, Kind.BACKWARD_BEGIN): Phase.FORWARD,
-    (Kind.ZERO_GRAD_END, Kind.BACKWARD_BEGIN): Phase.FORWARD,
-    (Kind.DATA_END, Kind.BACKWARD_BEGIN): Phase.FORWARD,
-    (Kind.COPY_END, Kind.BACKWARD_BEGIN): Phase.FORWARD,
-    (Kind.OPTIMIZER_BEGIN, Kind.FORWARD_BEGIN): Phase.REST,
-    (Kind.BACKWARD_END, Kind.OPTIMIZER_BEGIN): Phase.OPTIMIZER,
-    (Kind.COPY_END, Kind.COPY_BEGIN): Phase.COPY,
-}
-
-# Until the pass begins that gradients are cleared for, scripts clear them wherever they like: that
-# tells nothing of the time before. What tells is the next call of any other kind.
-_CLEARED_ANYWHERE = frozenset(
-    {Kind.OPTIMIZER_END, Kind.ZERO_GRAD_END, Kind.DATA_END, Kind.COPY_END}
-)
-
-# A script without a loader makes its batch somewhere between the optimizer and the forward pass.
-_PHASE_OF_GAP_WITHOUT_LOADER = _PHASE_OF_GAP | {
-    (before, after): Phase.DATA
-    for before in (Kind.OPTIMIZER_END, Kind.ZERO_GRAD_END)
-    for after in (Kind.COPY_BEGIN, Kind.FORWARD_BEGIN)
-}
-
-# Between two passes of one step the second is made ready: its part of the batch is taken.
-_PHASE_OF_GAP_INSIDE_A_STEP = {(Kind.BACKWARD_END, Kind.FORWARD_BEGIN): Phase.FORWARD}
+__all__ = ["STEP_PHASES", "Phase"]
 
 
 @dataclass(frozen=True)
@@ -110,13 +48,21 @@ def metronome(events: Events) -> int | None:
     return _metronome(_keys(events, all_of(events, Kind.OPTIMIZER_END)))
 
 
-def steps(events: Events, losses: Losses | None = None, gpu: GpuTimes | None = None) -> list[Step]:
-    """Every complete step of the run, in order, warm-up included."""
+def steps(
+    events: Events,
+    losses: Losses | None = None,
+    gpu: GpuTimes | None = None,
+    clipping: bool = True,
+) -> list[Step]:
+    """Every complete step of the run, in order, warm-up included.
+
+    `clipping`: whether what is done between backward() and the optimizer counts as the optimizer.
+    """
     edges = step_ends(events)
     if not edges:
         return []
     seldom = read_seldom(events, edges)
-    owners = _owners(events, edges, seldom)
+    owners = _owners(events, edges, seldom, clipping)
     loss_at = dict(zip(losses.event, losses.value, strict=True)) if losses else {}
     gpu_at = dict(zip(gpu.event, gpu.ms, strict=True)) if gpu else {}
     return [
@@ -163,13 +109,13 @@ def stepped_on(events: Events, loaded: list[int], edges: list[int]) -> int | Non
 
 def phase_of(kind: Kind) -> Phase:
     """What a call of this kind does, by itself."""
-    return _PHASE_OF[kind // 2]
+    return PHASE_OF[kind // 2]
 
 
-def phases_at(events: Events, times_ns: list[int]) -> list[Phase]:
+def phases_at(events: Events, times_ns: list[int], clipping: bool = True) -> list[Phase]:
     """What the training thread was at, at each of these times, on the clock of the events."""
     edges = step_ends(events)
-    owners = _owners(events, edges, read_seldom(events, edges)) if edges else []
+    owners = _owners(events, edges, read_seldom(events, edges), clipping) if edges else []
     if not owners:
         return [Phase.REST] * len(times_ns)
     places = [bisect_right(events.time_ns, time_ns) - 1 for time_ns in times_ns]
@@ -211,34 +157,20 @@ def all_of(events: Events, kind: Kind, kinds: bytes | None = None) -> list[int]:
     return found
 
 
-def _owners(events: Events, edges: list[int], seldom: set[int]) -> list[Phase]:
+def _owners(
+    events: Events, edges: list[int], seldom: set[int], clipping: bool = True
+) -> list[Phase]:
     """For each event the phase that the time up to the next event belongs to."""
     paused = evaluations.windows(events, edges, seldom)
-    has_loader = Kind.DATA_END in events.kind
-    gaps = _PHASE_OF_GAP if has_loader else _PHASE_OF_GAP_WITHOUT_LOADER
-    if events.kind[edges[0]] == Kind.OPTIMIZER_END:  # else each backward pass ends a step
-        gaps = gaps | _PHASE_OF_GAP_INSIDE_A_STEP
+    gaps = phase_of_gaps(events.kind, events.kind[edges[0]], clipping)
     inside = nesting.innermost(zip(events.kind, events.key, strict=True))
     owners = [
-        gaps.get((kind, following)) or (_PHASE_OF[call.what] if call else Phase.REST)
-        for kind, following, call in zip(events.kind, _following(events.kind), inside, strict=True)
+        gaps.get((kind, after)) or (PHASE_OF[call.what] if call else Phase.REST)
+        for kind, after, call in zip(events.kind, following(events.kind), inside, strict=True)
     ]
     for first, last in paused:
         owners[first:last] = [Phase.EVALUATION] * (last - first)
     return owners
-
-
-def _following(kinds: list[int]) -> list[int | None]:
-    """What tells, after each event, what the time up to the next one was for."""
-    found: list[int | None] = []
-    following: int | None = None
-    no_clearing: int | None = None
-    for kind in reversed(kinds):
-        found.append(no_clearing if kind in _CLEARED_ANYWHERE else following)
-        following = kind
-        if kind // 2 != Kind.ZERO_GRAD_BEGIN // 2:
-            no_clearing = kind
-    return found[::-1]
 
 
 def _step(

@@ -29,12 +29,15 @@ class Sighting:
         return any(_is_called(frame, name) for frame in self.stack for name in names)
 
 
-def sightings(case: Case) -> list[Sighting]:
-    """Of the job's own process. Empty where it was not looked into."""
+def sightings(case: Case, clipping: bool = True) -> list[Sighting]:
+    """Of the job's own process. Empty where it was not looked into.
+
+    `clipping`: see `timeline.steps`.
+    """
     if case.inspection is None or case.looked is None:
         return []
     samples = case.inspection.samples
-    phases = timeline.phases_at(case.looked.events, samples.time_ns)
+    phases = timeline.phases_at(case.looked.events, samples.time_ns, clipping)
     return _collected(samples, [phase.value for phase in phases])
 
 

@@ -1,15 +1,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import pytest
 
 from hotloop.diagnose.base import Case, Effort
 from hotloop.diagnose.rules.optimizer_bound import optimizer_bound
-from hotloop.figures import PhaseShare
 from hotloop.inspection import Inspection
-from hotloop.measurement import Software
+from hotloop.measurement import GpuTimes, Kind, Software
 from tests.builders import Log, optimizer
 from tests.diagnose.making import case, hand_drawn, operator_line, operators, samples, users
 
@@ -100,11 +100,31 @@ def test_a_short_update_is_nobodys_limit() -> None:
     assert optimizer_bound(case(log, loaders=[])) is None
 
 
-def test_on_a_gpu_its_own_clock_counts() -> None:
+@pytest.mark.parametrize("ms", [0.2, 10.0])
+def test_on_a_gpu_its_own_clock_counts(ms: float) -> None:
     made = job()
-    on_gpu = replace(made.measurement, software=Software(device="NVIDIA H200"))
-    shares = replace(made.figures, gpu_phases=(PhaseShare("optimizer", 0.0002, 0.01),))
-    assert optimizer_bound(replace(made, measurement=on_gpu, figures=shares)) is None
+    events = made.measurement.events
+    kinds = (Kind.FORWARD_BEGIN, Kind.OPTIMIZER_BEGIN, Kind.OPTIMIZER_END)
+    marks = [index for index, kind in enumerate(events.kind) if kind in kinds]
+    gpu = GpuTimes(marks, list(accumulate([0.0, 19.8, ms] * (len(marks) // 3))))
+    software = Software(device="NVIDIA H200")
+    finding = optimizer_bound(
+        replace(made, measurement=replace(made.measurement, software=software, gpu=gpu))
+    )
+    assert (finding is not None) is (ms == 10.0)
+
+
+def test_what_a_script_does_with_gradients_before_is_no_update() -> None:
+    """It writes down the norm of each, say."""
+    norms = users(40, "log_norms", "norms.append(p.grad.norm().item())")
+    log = hand_drawn(lambda log: log.forward(4, 8).backward(6).wait(10).optimizer(10))
+    seen = samples((15, 10, [norms]), (25, 10, [STEP]))
+    made = job()
+    assert made.inspection is not None
+    other = case(log, replace(made.inspection, samples=seen), loaders=[], optimizers=[optimizer()])
+    finding = optimizer_bound(other)
+    assert finding is not None and finding.title == "The optimizer takes 33% of a step"
+    assert finding.places == (STEP,)
 
 
 def test_many_small_tensors_of_plain_sgd_are_worth_it() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
 from hotloop.diagnose.call_sites import distinct
-from hotloop.diagnose.checkpoints import is_saving
-from hotloop.diagnose.sightings import of_a_step, seconds_by_line, sightings
+from hotloop.diagnose.sightings import seconds_by_line, sightings
 from hotloop.diagnose.updates import operators_a_step, saved_by_fusing
 from hotloop.diagnose.wording import percent, seconds
+from hotloop.figures import figures
 from hotloop.levers.fusing import KERNELS
 from hotloop.measurement import OptimizerSeen
 from hotloop.timeline import Phase
@@ -37,7 +37,8 @@ def optimizer_bound(case: Case) -> Finding | None:
     if saved < LEAST_SHARE:
         return None
     at_once = _does_what_it_can(case, optimizer)
-    lines = seconds_by_line(sightings(case), lambda one: one.phase == Phase.OPTIMIZER)
+    seen = sightings(case, clipping=False)
+    lines = seconds_by_line(seen, lambda one: one.phase == Phase.OPTIMIZER)
     return Finding(
         rule="optimizer_bound",
         title=f"The optimizer takes {percent(share)} of a step",
@@ -55,13 +56,15 @@ def optimizer_bound(case: Case) -> Finding | None:
 
 
 def _share(case: Case) -> float:
-    """On a GPU by its own clock: what the CPU takes for it is hidden as long as the GPU is busy."""
-    if case.on_gpu and case.figures.gpu_phases:
-        return sum(one.share for one in case.figures.gpu_phases if one.phase == Phase.OPTIMIZER)
-    seen = [one for one in sightings(case) if one.phase == Phase.OPTIMIZER]
-    # What a script does between step() and zero_grad() passes for the optimizer too.
-    updating = of_a_step(case, seen, lambda one: not is_saving(one), [Phase.OPTIMIZER])
-    return updating if seen else case.share(Phase.OPTIMIZER)
+    """What it takes itself: gradients may have been logged before, and no kernel makes that less.
+
+    On a GPU by its own clock: what the CPU takes for it is hidden as long as the GPU is busy.
+    """
+    found = figures(case.measurement, clipping=False)
+    if found is None:
+        return 0.0
+    clock = found.gpu_phases if case.on_gpu and found.gpu_phases else found.phases
+    return sum(one.share for one in clock if one.phase == Phase.OPTIMIZER)
 
 
 def _does_what_it_can(case: Case, optimizer: OptimizerSeen) -> bool:
