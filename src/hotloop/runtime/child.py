@@ -38,6 +38,7 @@ from hotloop.runtime.probes.holdings import with_holdings
 from hotloop.runtime.probes.progress import ProgressProbe
 from hotloop.runtime.smaller import smaller_batches
 from hotloop.runtime.soaking import Soaking
+from hotloop.runtime.stopping import Stopping
 from hotloop.runtime.watching import Watch
 from hotloop.trial.result import ChildResult, Ended, Failure
 from hotloop.trial.spec import Deep, Exam, Look, RunSpec, Soak, StopRule, TrialSpec
@@ -156,7 +157,7 @@ class Child:
         if spec.deep is not None:
             self._deepening = Deepening(torch, watch, spec.deep)
             self._deepening.attach()
-        stop = self._deepening or self._looking or self._soaking or spec.stop
+        stop = self._deepening or self._looking or self._soaking or Stopping(spec.stop)
         few = FEW_PLANNED if self._levers else FEW
         progress = ProgressProbe(spec.progress, stop, deadline, optimizers, self._enough, few)
         progress.attach(watch.seams)

@@ -13,10 +13,13 @@ class StopRule:
 
     warm_up: int = 10
     """Steps granted to warming up before the measured ones are counted."""
+    warm_up_seconds: float = 8.0
+    """Of a slow job whose steps are counted, as many of them as take this long: a few at least."""
     steps: int | None = None
     """Exactly this many measured steps. None: as many as the times below ask for."""
     min_steps: int = 40
     min_seconds: float = 8.0
+    """Like the next, from the end of the first step on, so with the warm-up."""
     max_seconds: float = 45.0
     """After this long a slow job has been measured well enough, given `few_steps`."""
     few_steps: int = 5
@@ -28,13 +31,20 @@ class StopRule:
         """A number of steps is met exactly; a time may be exceeded by a fifth of a second."""
         return sys.maxsize if self.steps is None else self.warm_up + self.steps
 
-    def satisfied(self, steps: int, seconds: float) -> bool:
-        """`steps` and `seconds` are counted from the end of the first step."""
+    def satisfied(self, steps: int, seconds: float, a_step: float = 0.0) -> bool:
+        """`steps` and `seconds` are counted from the end of the first step.
+
+        `a_step`: seconds of one, where it is known that they are many.
+        """
         if self.steps is not None:
-            return steps >= self.warm_up + self.steps
+            return steps >= self._warming_up(a_step) + self.steps
         if seconds >= self.max_seconds:
             return steps >= self.few_steps
         return steps >= self.warm_up + self.min_steps and seconds >= self.min_seconds
+
+    def _warming_up(self, a_step: float) -> int:
+        fitting = int(self.warm_up_seconds / a_step) if a_step else self.warm_up
+        return min(self.warm_up, max(self.few_steps, fitting))
 
 
 @dataclass(frozen=True)
