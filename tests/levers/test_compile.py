@@ -187,6 +187,28 @@ def test_what_captures_nothing_has_no_receipt(torch: Any, jobs: Any) -> None:
     assert found == Receipt("compile", False, "torch.compile captured no graph")
 
 
+@pytest.mark.usefixtures("quick")
+def test_torch_says_why_it_captures_nothing(torch: Any, jobs: Any) -> None:
+    class Sparse(jobs.Net):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            return torch.sparse.mm(x, self.weight)
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(8, 1))
+
+    from tests.levers.jobs import under
+
+    lever, model = Compile(), Sparse()
+    x = torch.eye(8).to_sparse()
+    with under(lever):
+        for _ in range(3):
+            model(x).sum().backward()
+    reason = lever.receipt().reason
+    assert reason.startswith("torch.compile captured no graph: ") and "sparse" in reason
+    assert "\n" not in reason and "Hint" not in reason
+
+
 def test_an_error_of_the_compiler_ends_the_job(
     torch: Any, jobs: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

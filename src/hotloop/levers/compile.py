@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
 from hotloop.levers.graphs import Backend
 from hotloop.levers.in_place import compile_in_place, is_compiled
+from hotloop.levers.no_graph import NoGraph
 
 if TYPE_CHECKING:
     from hotloop.seams import Seam, Seams
@@ -52,6 +53,7 @@ class Compile(Lever):
 
     def __post_init__(self) -> None:
         self._torch: Any = None
+        self._no_graph: NoGraph
         self._captured: Seam | None = None
         self._compiling: Seam | None = None
         self._compiled: list[weakref.ref[Any]] = []
@@ -86,7 +88,7 @@ class Compile(Lever):
         return f"there is no mode {self.mode!r}: it is one of {', '.join(MODES)}"
 
     def apply(self, torch: Any, seams: Seams) -> None:
-        self._torch = torch
+        self._torch, self._no_graph = torch, NoGraph()
         self._captured, self._compiling = seams.captured, seams.compiling
         seams.loop.after.append(self._begun)
         seams.model.before.append(self._call)
@@ -98,7 +100,7 @@ class Compile(Lever):
         if not self._compiled:
             return self.not_applied(self._why_not)
         if not self._graphs:
-            return self.not_applied("torch.compile captured no graph")
+            return self.not_applied(self._no_graph.reason())
         evidence: dict[str, int | float | str | bool] = {
             "graphs": self._graphs,
             "graph_breaks": self._breaks,

@@ -14,6 +14,7 @@ from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen
 from hotloop.levers.blocks import repeated_blocks
 from hotloop.levers.graphs import Backend, Captured
 from hotloop.levers.in_place import compile_in_place, is_compiled
+from hotloop.levers.no_graph import NoGraph
 from hotloop.seams import Seam
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class CompileBlocks(Lever):
 
     def __post_init__(self) -> None:
         self._torch: Any = None
+        self._no_graph: NoGraph
         self._backend: Any = None
         self._met: list[weakref.ref[Any]] = []
         self._graphs: list[Captured] = []
@@ -57,7 +59,7 @@ class CompileBlocks(Lever):
         return Expectation(seen.share("forward", "backward") * GAIN)
 
     def apply(self, torch: Any, seams: Seams) -> None:
-        self._torch = torch
+        self._torch, self._no_graph = torch, NoGraph()
         seams.model.before.append(self._call)
         seams.model.after.append(self._called)
 
@@ -65,7 +67,7 @@ class CompileBlocks(Lever):
         if not self._blocks:
             return self.not_applied(self._why_not)
         if self._first is None or not self._graphs:
-            return self.not_applied("torch.compile captured no graph")
+            return self.not_applied(self._no_graph.reason())
         graphs, runs = self._first
         if graphs == runs:
             return self.not_applied("no block was served by what was compiled for another")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
 from hotloop.levers.graphs import Backend, Captured
+from hotloop.levers.no_graph import NoGraph
 from hotloop.seams import Seam
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class CompileLoss(Lever):
 
     def __post_init__(self) -> None:
         self._torch: Any = None
+        self._no_graph: NoGraph
         self._backend: Any = None
         self._compiled: dict[str, Any] = {}
         self._graphs: list[Captured] = []
@@ -67,7 +69,7 @@ class CompileLoss(Lever):
         return Expectation(seen.share("forward", "backward") * min(1.0, spared))
 
     def apply(self, torch: Any, seams: Seams) -> None:
-        self._torch = torch
+        self._torch, self._no_graph = torch, NoGraph()
         seams.loop.after.append(lambda args, result, began: self._join(args[0], seams))
         seams.model.before.append(self._enter)
         seams.model.after.append(self._leave)
@@ -79,7 +81,7 @@ class CompileLoss(Lever):
         if not self._calls and not self._joined:
             return self.not_applied(self._why_not)
         if not self._graphs:
-            return self.not_applied("torch.compile captured no graph")
+            return self.not_applied(self._no_graph.reason())
         runs = sum(graph.runs for graph in self._graphs)
         if not runs:
             return self.not_applied("no compiled loss ran")
