@@ -157,6 +157,12 @@ def test_precision(precision: Precision, status: Status) -> None:
     assert point("precision", script(tuned(), precision=precision)).status is status
 
 
+def test_of_products_that_were_not_counted_nobody_knows_what_they_take() -> None:
+    counted = operators(flops={"float32": 1e6}, without_formula={"linalg_inv": 3})
+    made = point("precision", script(look_at(tuned(), operators=counted), precision=Precision()))
+    assert made.status is Status.UNKNOWN and "linalg_inv" in made.evidence
+
+
 def test_a_wait_whose_price_is_not_known_fails_nothing() -> None:
     asked = found("synchronisation", is_limit=False)
     assert point("synchronisation", blind(tuned()), asked).status is Status.UNKNOWN

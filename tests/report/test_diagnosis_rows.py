@@ -116,11 +116,18 @@ class TestNumbers:
             "traffic",
         ]
 
+    def test_of_what_was_counted_in_part_no_share_is_told(self) -> None:
+        numbers = Numbers(
+            flops_step=1.5e6, flops_second=3e9, flops_are_lower_bound=True, mfu_measured=0.004
+        )
+        assert dict(number_rows(numbers, on_gpu=False))["compute"] == (
+            "at least 1.5 MFLOP a step, 3 GFLOP/s; some operators could not be counted"
+        )
+
     def test_figures(self) -> None:
         numbers = Numbers(
             flops_step=2.5e12,
             flops_second=3e14,
-            flops_are_lower_bound=True,
             mfu_measured=0.404,
             mfu_datasheet=0.303,
             bytes_step=3e9,
@@ -138,7 +145,7 @@ class TestNumbers:
         assert number_rows(numbers, on_gpu=True) == (
             (
                 "compute",
-                "at least 2.5 TFLOP a step, 300 TFLOP/s · 40% of what was measured here, goal 50%"
+                "2.5 TFLOP a step, 300 TFLOP/s · 40% of what was measured here, goal 50%"
                 " · 30% of the data sheet's peak",
             ),
             (

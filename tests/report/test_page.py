@@ -164,6 +164,16 @@ class TestProfiled:
         assert found.roofline == NOT_COUNTED
         assert found.costs == () and found.diagnosed is None
 
+    def test_a_share_of_the_peak_only_where_all_was_counted(self) -> None:
+        label, made = "of the machine's peak", diagnosis()
+        counted = replace(made.numbers, mfu_measured=0.4)
+        partly = replace(counted, flops_are_lower_bound=True)
+        for numbers, shown in ((counted, True), (partly, False)):
+            told = replace(made, numbers=numbers)
+            assert (
+                label in key_figures(page(profiled(trial(purpose=""), diagnosis=told)))
+            ) is shown
+
     def test_the_roofline_needs_a_roof(self) -> None:
         assert page(profiled(trial(purpose=""), diagnosis=diagnosis())).roofline == NO_ROOF
 

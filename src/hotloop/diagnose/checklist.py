@@ -94,8 +94,12 @@ def _precision(case: Case, found: Found) -> Answer:
     rates = peaks(case)
     if not case.on_gpu and "float32" in rates and rates.get("bfloat16", 0) <= rates["float32"]:
         return Status.NOT_APPLICABLE, "this CPU is no faster in a lower precision"
-    if operators(case) is None or not rates:
+    counted = operators(case)
+    if counted is None or not rates:
         return Status.UNKNOWN, "what the job computes, or the machine can, was not measured"
+    if counted.without_formula:
+        most = max(counted.without_formula, key=lambda name: counted.without_formula[name])
+        return Status.UNKNOWN, f"what {most} computes is not counted"
     return Status.PASSED, "products in FP32 take too little of a step to matter"
 
 

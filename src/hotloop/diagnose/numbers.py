@@ -27,7 +27,7 @@ class Numbers:
     flops_step: float | None = None
     flops_sample: float | None = None
     flops_are_lower_bound: bool = False
-    """Some heavy operators have no formula."""
+    """Some heavy operators have no formula. Shares of the peak are lower bounds then, too."""
     flops_second: float | None = None
     mfu_measured: float | None = None
     """The time its products would take at the measured roof, over the time of a step."""

@@ -159,7 +159,9 @@ def _of_profile(study: Study, sides: tuple[Side, ...]) -> tuple[KeyFigure, ...]:
         return ()
     rate, held = found.samples_per_second, measurement.memory.peak
     epoch = found.epoch_seconds
-    busy = study.diagnosis.numbers.mfu_measured if study.diagnosis else None
+    numbers = study.diagnosis.numbers if study.diagnosis else None
+    counted = numbers is not None and not numbers.flops_are_lower_bound
+    busy = numbers.mfu_measured if numbers and counted else None
     texts = [
         ("throughput", "" if rate is None else f"{units.rate(rate)} samples/s", ""),
         ("an epoch", "" if epoch is None else units.seconds(epoch), ""),

@@ -24,8 +24,11 @@ def number_rows(numbers: Numbers, on_gpu: bool) -> tuple[tuple[str, str], ...]:
 def _compute(numbers: Numbers) -> str:
     if numbers.flops_step is None or numbers.flops_second is None:
         return f"{UNKNOWN} FLOPs"
-    least = "at least " if numbers.flops_are_lower_bound else ""
-    parts = [f"{least}{_flop(numbers.flops_step)} a step, {_flop(numbers.flops_second)}/s"]
+    said = f"{_flop(numbers.flops_step)} a step, {_flop(numbers.flops_second)}/s"
+    if numbers.flops_are_lower_bound:
+        # What was left out may be most of it, and a share of the rest would say nothing.
+        return f"at least {said}; some operators could not be counted"
+    parts = [said]
     measured, promised = _share(numbers.mfu_measured), _share(numbers.mfu_datasheet)
     parts.append(f"{measured} of what was measured here, goal {numbers.mfu_target:.0%}")
     if numbers.mfu_datasheet is not None:

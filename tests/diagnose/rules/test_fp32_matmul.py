@@ -50,6 +50,13 @@ def test_by_what_is_really_computed() -> None:
     assert found.share == pytest.approx((8 - after) / 10, abs=0.01)
 
 
+def test_but_not_by_a_count_that_leaves_products_out() -> None:
+    counted = operators(flops={"float32": 1e6}, without_formula={"linalg_inv": 1})
+    found = fp32_matmul(look_at(case(products), operators=counted))
+    assert found is not None
+    assert found.share == pytest.approx((8 - 8 * 51 / 389 / 0.7) / 10, abs=0.01)
+
+
 def test_tf32_where_bfloat16_would_be_faster() -> None:
     found = fp32_matmul(case(lambda scene: products(scene, PRODUCT_IN_TF32)))
     assert found is not None

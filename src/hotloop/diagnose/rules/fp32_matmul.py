@@ -105,8 +105,10 @@ def _at_best(case: Case, spent: float, wide: str, narrow: str) -> float:
     flops, ratio = _flops(case), rates[wide] / rates[narrow]
     usual = spent * ratio / REACHED
     by_count = flops / rates[narrow] / REACHED
+    counted = operators(case)
     # FLOPs are counted for all products of 32-bit operands, also those that are fast already.
-    return min(usual, by_count) if flops else usual
+    is_whole = counted is not None and not counted.without_formula
+    return min(usual, by_count) if flops and is_whole else usual
 
 
 def _flops(case: Case) -> float:

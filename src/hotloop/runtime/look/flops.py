@@ -9,10 +9,13 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from hotloop.runtime.look import recurrent
+
 HEAVY = ("lstm", "gru", "rnn", "fft", "linalg", "cholesky", "conv", "attention", "linear", "_mm")
 """An operator with one of these in its name and no formula makes the count a lower bound."""
-LIGHT = ("linalg_vector_norm", "linalg_cross")
-"""But for these, which go over their operands once."""
+LIGHT = ("linalg_vector_norm", "linalg_cross", "_thnn_", "flatten_weight", "fftfreq")
+"""But for these, which go over their operands once: of a recurrent cell the products are counted
+by themselves."""
 
 
 class Formulas:
@@ -21,6 +24,8 @@ class Formulas:
 
         aten = torch.ops.aten
         self._known: dict[Any, Any] = dict(flop_registry)
+        for packet, formula in recurrent.formulas(aten):
+            self._known.setdefault(packet, formula)
         name = "_scaled_dot_product_flash_attention_for_cpu"
         for suffix, formula in (("", _attention), ("_backward", _attention_backward)):
             packet = getattr(aten, name + suffix, None)
@@ -35,7 +40,7 @@ class Formulas:
 
 
 def is_heavy(name: str) -> bool:
-    return name not in LIGHT and any(part in name for part in HEAVY)
+    return any(part in name for part in HEAVY) and not any(part in name for part in LIGHT)
 
 
 def _attention(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> float:
