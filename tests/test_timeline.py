@@ -265,6 +265,19 @@ class TestEvaluation:
         log.forward(5, n=8).backward(8).optimizer(3)
         assert timeline.steps(log.events)[4].evaluation == 0
 
+    @pytest.mark.parametrize("of_evaluation", [0, 1])
+    def test_begins_with_its_own_pass_and_not_with_the_end_of_the_trainings(
+        self, of_evaluation: int
+    ) -> None:
+        """Also where it goes over the data that is trained on."""
+        log = training(6).wait(1).data(70, n=-1).wait(1)
+        log.data(20, n=-1, key=of_evaluation).data(10, n=100, key=of_evaluation).no_grad(30)
+        for _ in range(6):
+            log.step()
+        paused = timeline.steps(log.events)[6]
+        assert round(paused.evaluation * 1e3, 6) == 20 + 10 + 30
+        assert round(ms(paused)[Phase.DATA], 6) == 70 + 4
+
     def test_without_a_loader_it_is_the_pass_alone(self) -> None:
         """Sampling by hand between two steps."""
         log = training(6).wait(3).no_grad(50).wait(3).no_grad(50).wait(3)

@@ -71,11 +71,19 @@ def _without_gradients(events: Events, edges: list[int]) -> list[tuple[int, int]
 def _no_grad_windows(events: Events) -> Iterator[tuple[int, int]]:
     begin: int | None = None
     batch: int | None = None
+    empty: dict[int, int] = {}
+    """Where each loader last handed out nothing: a pass over its data begins there, or has ended.
+
+    The end of the training's own pass, which often stands before an evaluation, is no part of it.
+    """
     for index, kind in enumerate(events.kind):
         if kind in _TRAINING:
             batch = None
+            empty.clear()
+        elif kind == Kind.DATA_BEGIN and events.n[index] < 0:
+            empty[events.key[index]] = index
         elif kind == Kind.DATA_BEGIN and batch is None:
-            batch = index
+            batch = empty.get(events.key[index], index)
         elif kind == Kind.NO_GRAD_BEGIN and begin is None:
             begin = index if batch is None else batch
         elif kind == Kind.NO_GRAD_END and begin is not None:
