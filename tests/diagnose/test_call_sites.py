@@ -3,6 +3,7 @@ from __future__ import annotations
 from hotloop.diagnose.call_sites import (
     MOST_PLACES,
     at_the_loader,
+    dearest_lines,
     distinct,
     in_the_dataset,
     in_the_loop,
@@ -43,6 +44,19 @@ def test_where_batches_are_drawn_and_what_draws_them() -> None:
     assert at_the_loader(drawn) == [GENERATOR, MAIN]
     assert in_the_dataset(drawn) == [ITEM]
     assert at_the_loader([seen("data", 2, MAIN)]) == []
+
+
+def test_what_was_seen_once_or_twice_is_not_what_it_is_about() -> None:
+    passes = users(11, "main", "outputs = model(x)")
+    drawn = [seen("data", 0.9, MAIN, NEXT, ITEM), seen("data", 0.02, passes, NEXT, ITEM)]
+    assert at_the_loader(drawn) == [START, MAIN]
+    tested = [
+        seen("forward", 4, FORWARD),
+        seen("evaluation", 9, CALL),
+        seen("evaluation", 0.1, BACKWARD),
+    ]
+    assert in_the_loop(tested, lambda one: one.phase == "evaluation") == [CALL]
+    assert dearest_lines([*drawn, *tested], lambda one: one.phase != "data") == [CALL, FORWARD]
 
 
 def test_a_worker_waits_or_works() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from hotloop.diagnose.sightings import Sighting
+from hotloop.diagnose.sightings import Sighting, seconds_by_line
 from hotloop.inspection import Frame
 from hotloop.timeline import Phase
 
@@ -18,6 +18,9 @@ TRAINING = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER)
 COMMON = 0.9
 """Of the training that was seen. A function open during so much of it holds the loop: the model's
 own are closed while gradients are computed."""
+
+LEAST_OF_THE_DEAREST = 0.1
+"""A line that was seen for a smaller part of the dearest one's time is not what it is about."""
 
 _Function = tuple[str, str]
 
@@ -51,12 +54,22 @@ def in_the_dataset(seen: list[Sighting]) -> list[Frame]:
 
 
 def dearest(lines: Iterable[tuple[Frame, float]]) -> list[Frame]:
+    """Those that take a part of it worth naming, the dearest first."""
     spent: dict[tuple[str, int], float] = defaultdict(float)
     frames: dict[tuple[str, int], Frame] = {}
     for frame, seconds in lines:
         spent[frame.file, frame.line] += seconds
         frames[frame.file, frame.line] = frame
-    return [frames[place] for place in sorted(spent, key=lambda place: -spent[place])]
+    least = LEAST_OF_THE_DEAREST * max(spent.values(), default=0.0)
+    ordered = sorted(spent, key=lambda place: -spent[place])
+    return [frames[place] for place in ordered if spent[place] >= least]
+
+
+def dearest_lines(
+    seen: list[Sighting], belongs: Callable[[Sighting], bool] = lambda sighting: True
+) -> list[Frame]:
+    """The innermost of the user's own."""
+    return dearest(seconds_by_line(seen, belongs))
 
 
 def distinct(frames: Iterable[Frame]) -> tuple[Frame, ...]:

@@ -8,9 +8,15 @@ from dataclasses import dataclass
 
 from hotloop.diagnose import data_kinds
 from hotloop.diagnose.base import Case
-from hotloop.diagnose.call_sites import at_the_loader, distinct, in_the_dataset, is_idle
+from hotloop.diagnose.call_sites import (
+    at_the_loader,
+    dearest_lines,
+    distinct,
+    in_the_dataset,
+    is_idle,
+)
 from hotloop.diagnose.loading import Loading, given_a_core, loading
-from hotloop.diagnose.sightings import Sighting, in_workers, seconds_by_line, share, sightings
+from hotloop.diagnose.sightings import Sighting, in_workers, share, sightings
 from hotloop.diagnose.steady import Span, steady_spans, steady_steps
 from hotloop.diagnose.wording import percent, seconds, times
 from hotloop.inspection import Frame
@@ -167,5 +173,5 @@ def _of_items(load: Loading) -> float:
 
 def _places(seen: list[Sighting]) -> tuple[Frame, ...]:
     """The dearest lines, and the dataset's line that leads to them."""
-    lines = [line for line, _ in seconds_by_line(seen)]
+    lines = dearest_lines(seen)
     return distinct([*lines[:2], *in_the_dataset(seen)[:1], *lines[2:]])

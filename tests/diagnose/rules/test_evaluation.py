@@ -32,6 +32,13 @@ def test_it_takes_more_of_the_run_than_training() -> None:
     assert finding.places == (CALL, INSIDE)
 
 
+def test_lines_that_take_hardly_any_of_it_are_not_named() -> None:
+    train, drawn = [TRAIN], users(49, "main", "for x, y in train_loader:")
+    seen = samples((2, 5, train), (10, 8, train), (85, 2, [drawn]), (90, 80, [CALL, INSIDE]))
+    finding = evaluation(case(evaluated(4, 120), Inspection(samples=seen), loaders=[]))
+    assert finding is not None and finding.places == (CALL, INSIDE)
+
+
 def test_without_a_loader_it_may_be_something_else() -> None:
     by_hand = evaluation(case(evaluated(4, 120), loaders=[]))
     assert by_hand is not None and "playing" in by_hand.title and "at a time" in by_hand.remedy

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hotloop.diagnose.base import Case, Effort, Finding
-from hotloop.diagnose.call_sites import distinct
-from hotloop.diagnose.sightings import seconds_by_line, sightings
+from hotloop.diagnose.call_sites import dearest_lines, distinct
+from hotloop.diagnose.sightings import sightings
 from hotloop.diagnose.wording import percent, seconds
 from hotloop.timeline import Phase
 
@@ -17,7 +17,7 @@ def between_passes(case: Case) -> Finding | None:
     # On a GPU that is where the CPU waits for what it has queued.
     if case.on_gpu or share < MUCH:
         return None
-    lines = seconds_by_line(sightings(case), lambda one: one.phase == Phase.REST)
+    lines = dearest_lines(sightings(case), lambda one: one.phase == Phase.REST)
     return Finding(
         rule="between_passes",
         title=f"{percent(share)} of a step goes by between its parts, unaccounted for",
@@ -25,7 +25,7 @@ def between_passes(case: Case) -> Finding | None:
         remedy="See what the script, or its framework, does there: logging, say.",
         effort=Effort.LINES,
         evidence=_evidence(case, share),
-        places=distinct(line for line, _ in lines),
+        places=distinct(lines),
         is_limit=False,
     )
 

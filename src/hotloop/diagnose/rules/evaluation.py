@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from hotloop import timeline
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
-from hotloop.diagnose.call_sites import distinct, in_the_loop
-from hotloop.diagnose.sightings import seconds_by_line, sightings
+from hotloop.diagnose.call_sites import dearest_lines, distinct, in_the_loop
+from hotloop.diagnose.sightings import sightings
 from hotloop.diagnose.wording import percent, seconds
 from hotloop.measurement import Measurement
 from hotloop.timeline import Phase
@@ -30,7 +30,7 @@ def evaluation(case: Case) -> Finding | None:
         return None
     seen = sightings(case)
     called = in_the_loop(seen, lambda one: one.phase == Phase.EVALUATION)
-    inside = seconds_by_line(seen, lambda one: one.phase == Phase.EVALUATION)
+    inside = dearest_lines(seen, lambda one: one.phase == Phase.EVALUATION)
     # Reinforcement learning plays without gradients too, and a language model is sampled from.
     is_tested = bool(case.measurement.inventory.loaders)
     what = "evaluation" if is_tested else "passes without gradients (evaluation, sampling, playing)"
@@ -46,7 +46,7 @@ def evaluation(case: Case) -> Finding | None:
             f"a step takes {seconds(case.figures.step.mean)}",
             "the share is of the whole run, not of a step",
         ),
-        places=distinct([*called[:2], *(line for line, _ in inside)]),
+        places=distinct([*called[:2], *inside]),
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
-from hotloop.diagnose.call_sites import distinct
+from hotloop.diagnose.call_sites import dearest_lines, distinct
 from hotloop.diagnose.gpu_time import GpuTime, gpu_time
 from hotloop.diagnose.overhead import REACHED, sample_work
 from hotloop.diagnose.passes import Passes, passes
-from hotloop.diagnose.sightings import seconds_by_line, sightings
+from hotloop.diagnose.sightings import sightings
 from hotloop.diagnose.wording import percent, seconds, times
 from hotloop.stats import percentile
 from hotloop.timeline import Phase
@@ -23,7 +23,7 @@ def microbatches(case: Case) -> Finding | None:
     saved, evidence = _saved(case, found)
     if saved < LEAST_SHARE:
         return None
-    lines = seconds_by_line(sightings(case), lambda one: one.phase == Phase.BACKWARD)
+    lines = dearest_lines(sightings(case), lambda one: one.phase == Phase.BACKWARD)
     each = times(found.samples, "sample") if found.samples else "a part of a batch"
     return Finding(
         rule="microbatches",
@@ -33,7 +33,7 @@ def microbatches(case: Case) -> Finding | None:
         levers=("microbatch",) if case.measurement.inventory.loop else (),
         effort=Effort.SETTING,
         evidence=(f"a pass takes {seconds(found.seconds / found.a_step)}", evidence),
-        places=distinct(line for line, _ in lines),
+        places=distinct(lines),
     )
 
 

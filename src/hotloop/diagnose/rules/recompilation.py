@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
-from hotloop.diagnose.call_sites import dearest, distinct
-from hotloop.diagnose.sightings import Sighting, seconds_by_line, sightings
+from hotloop.diagnose.call_sites import dearest, dearest_lines, distinct
+from hotloop.diagnose.sightings import Sighting, sightings
 from hotloop.diagnose.steady import steady_steps
 from hotloop.diagnose.wording import percent, seconds
 from hotloop.inspection import Compilation, Frame
@@ -80,7 +80,7 @@ def _most_breaks(case: Case) -> tuple[str, ...]:
 
 
 def _places(case: Case, compiled: list[Compilation]) -> tuple[Frame, ...]:
-    called = [line for line, _ in seconds_by_line(sightings(case), _is_compiling)]
+    called = dearest_lines(sightings(case), _is_compiling)
     made = dearest(
         (Frame(one.file, one.line, one.function, is_users=True), one.seconds)
         for one in compiled

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from hotloop.diagnose import data_causes
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
-from hotloop.diagnose.call_sites import distinct
+from hotloop.diagnose.call_sites import dearest_lines, distinct
 from hotloop.diagnose.checkpoints import is_saving
 from hotloop.diagnose.gpu_time import Idle, gpu_time
 from hotloop.diagnose.loops import at_a_loop
-from hotloop.diagnose.sightings import Sighting, innermost, seconds_by_line, share, sightings
+from hotloop.diagnose.sightings import Sighting, innermost, share, sightings
 from hotloop.diagnose.wording import percent, seconds, times
 from hotloop.timeline import Phase
 
@@ -41,7 +41,7 @@ def waiting_for_data(case: Case) -> Finding | None:
     if saved < LEAST_SHARE:
         return None
     name = cause.name if cause else ""
-    lines = [line for line, _ in seconds_by_line(data_causes.seen_loading(case))]
+    lines = dearest_lines(data_causes.seen_loading(case))
     levers = _levers(case, name)
     return Finding(
         rule="waiting_for_data",
