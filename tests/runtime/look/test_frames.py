@@ -8,7 +8,7 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from hotloop.runtime.look.frames import DEEPEST, Frames
+from hotloop.runtime.look.frames import DEEPEST, Frames, Places, places
 from hotloop.runtime.tracebacks import OURS
 
 
@@ -31,6 +31,18 @@ def test_a_line_is_kept_once(frames: Frames) -> None:
     stacks = [frames.stack(sys._getframe()) for _ in range(3)]
     assert len({tuple(stack) for stack in stacks}) == 1
     assert len(frames.known) == len(set(stacks[0]))
+
+
+def test_what_was_taken_down_can_be_numbered_later(frames: Frames) -> None:
+    def inner() -> tuple[Places, int, int]:
+        here = sys._getframe()
+        taken, line = places(here), here.f_lineno
+        return taken, line, frames.number(here)
+
+    taken, line, later = inner()
+    innermost = frames.known[frames.numbered(taken)[-1]]
+    assert (innermost.line, innermost.function) == (line, frames.known[later].function)
+    assert frames.numbered(taken) == frames.numbered(taken)
 
 
 def test_whose_a_file_is(frames: Frames, torch: ModuleType) -> None:

@@ -3,10 +3,14 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Generator
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from hotloop.inspection import Samples
+from hotloop.runtime.look.frames import Frames, Places, places
 from hotloop.runtime.look.sampler import Sampler
 
 
@@ -88,3 +92,46 @@ def test_equal_stacks_as_one_while_it_goes_on() -> None:
     sampler.stop()
     assert sum(sampler.by_stack().weight_ns) == sum(sampler.samples.weight_ns)
     assert by_function(sampler.by_stack()) == pytest.approx(by_function(sampler.samples))
+
+
+def lines() -> Generator[int, None, None]:
+    yield 1
+    yield 2
+    yield 3
+
+
+def shown(monkeypatch: pytest.MonkeyPatch, moves: int) -> Sampler:
+    """One that sees a generator, which goes on so often between two times that it is looked at."""
+    sampler, left = Sampler(), [moves]
+    watched: Any = lines()
+    next(watched)
+
+    def current() -> dict[int, FrameType]:
+        return {threading.get_ident(): watched.gi_frame}
+
+    def go_on(frame: FrameType) -> Places:
+        found = places(frame)
+        if left[0]:
+            left[0] -= 1
+            next(watched)
+        return found
+
+    monkeypatch.setattr(sys, "_current_frames", current)
+    monkeypatch.setattr("hotloop.runtime.look.sampler.places", go_on)
+    return sampler
+
+
+@pytest.mark.parametrize("moves", [0, 1, 2])
+def test_a_stack_that_went_on_while_it_was_looked_at_is_looked_at_again(
+    monkeypatch: pytest.MonkeyPatch, moves: int
+) -> None:
+    seen = shown(monkeypatch, moves)._look()
+    assert seen is not None
+    frames = Frames()
+    (number,) = frames.numbered(seen[1][:1])
+    assert frames.known[number].source == f"yield {moves + 1}"
+
+
+def test_and_is_not_counted_where_it_never_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hotloop.runtime.look.sampler.LOOKS", 2)
+    assert shown(monkeypatch, 2)._look() is None

@@ -7,13 +7,28 @@ import os
 import site
 import sys
 import sysconfig
-from types import FrameType
+from types import CodeType, FrameType
 
 from hotloop.inspection import Frame
 from hotloop.runtime.tracebacks import OURS
 
 DEEPEST = 80
 """Frames of one stack. What lies further out than that tells nothing."""
+OF_OURS = 20
+"""That may lie between them, and are left out."""
+
+
+Places = list[tuple[CodeType, int]]
+"""Which code runs and how far it is, from the innermost out."""
+
+
+def places(frame: FrameType | None) -> Places:
+    """In as little time as can be: of another thread, whose frames change as it goes on."""
+    found: Places = []
+    while frame is not None and len(found) < DEEPEST + OF_OURS:
+        found.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back
+    return found
 
 
 class Frames:
@@ -22,19 +37,24 @@ class Frames:
     def __init__(self) -> None:
         self.known: list[Frame] = []
         self._numbers: dict[tuple[str, int, str], int] = {}
+        self._numbered: dict[tuple[int, int], tuple[int, CodeType]] = {}
+        """By where a code object lies and how far it is: to hash one takes long. They are held, so
+        that no other comes to lie there."""
         self._is_users: dict[str, bool] = {}
         self._installed = tuple(_folders())
         self._home = ""
 
     def stack(self, frame: FrameType | None) -> list[int]:
         """From the outermost line in, without ours."""
-        numbers: list[int] = []
-        while frame is not None and len(numbers) < DEEPEST:
-            if not frame.f_code.co_filename.startswith(OURS):
-                numbers.append(self.number(frame))
-            frame = frame.f_back
-        numbers.reverse()
-        return numbers
+        return self.numbered(places(frame))
+
+    def numbered(self, found: Places) -> list[int]:
+        numbers = [
+            self._at(code, reached)
+            for code, reached in found
+            if not code.co_filename.startswith(OURS)
+        ]
+        return numbers[:DEEPEST][::-1]
 
     def line(self, frame: FrameType | None) -> int | None:
         """The innermost line of the user's own; None where no such line runs."""
@@ -45,14 +65,24 @@ class Frames:
         return None
 
     def number(self, frame: FrameType) -> int:
-        code = frame.f_code
-        place = code.co_filename, frame.f_lineno or code.co_firstlineno, code.co_qualname
+        return self._number(frame.f_code, frame.f_lineno)
+
+    def _at(self, code: CodeType, reached: int) -> int:
+        known = self._numbered.get((id(code), reached))
+        if known is None:
+            spans = (line for begin, end, line in code.co_lines() if begin <= reached < end)
+            known = self._number(code, next(spans, None)), code
+            self._numbered[id(code), reached] = known
+        return known[0]
+
+    def _number(self, code: CodeType, line: int | None) -> int:
+        place = code.co_filename, line or code.co_firstlineno, code.co_qualname
         number = self._numbers.get(place)
         if number is None:
             number = self._numbers[place] = len(self.known)
-            file, line, function = place
-            text = linecache.getline(file, line).strip()[:200]
-            self.known.append(Frame(file, line, function, self.is_users(file), text))
+            file, at, function = place
+            text = linecache.getline(file, at).strip()[:200]
+            self.known.append(Frame(file, at, function, self.is_users(file), text))
         return number
 
     def is_users(self, file: str) -> bool:

@@ -7,13 +7,16 @@ import threading
 from time import perf_counter_ns
 
 from hotloop.inspection import Samples
-from hotloop.runtime.look.frames import Frames
+from hotloop.runtime.look.frames import Frames, Places, places
 
 EVERY_SECONDS = 0.003
 MOST_SAMPLES = 20_000
 PATIENCE = 1e-5
 """Seconds until a running thread hands over Python's lock. With the usual 5 ms a look would wait
 for the next call that gives the lock away by itself, and find that line every time."""
+
+LOOKS = 5
+"""At the same moment, until one of them is whole."""
 
 
 class Sampler:
@@ -65,10 +68,27 @@ class Sampler:
     def _run(self) -> None:
         before = perf_counter_ns()
         while not self._stop.wait(self._every) and len(self._samples.stack) < MOST_SAMPLES:
+            seen = self._look()
+            if seen is not None:
+                now, found = seen
+                self._note(tuple(self._frames.numbered(found)), now, now - before)
+                before = now
+
+    def _look(self) -> tuple[int, Places] | None:
+        """When, and what ran. None: each time the thread went on meanwhile.
+
+        It may, for whoever has Python's lock is asked for it after `PATIENCE`. What was seen of its
+        frames before that and after would be a stack that never was.
+        """
+        for _ in range(LOOKS):
             frame = sys._current_frames().get(self._watched)
-            now = perf_counter_ns()
-            self._note(tuple(self._frames.stack(frame)), now, now - before)
-            before = now
+            if frame is None:
+                return None
+            reached, now = frame.f_lasti, perf_counter_ns()
+            found = places(frame)
+            if sys._current_frames().get(self._watched) is frame and frame.f_lasti == reached:
+                return now, found
+        return None
 
     def _note(self, stack: tuple[int, ...], now: int, weight: int) -> None:
         samples = self._samples
