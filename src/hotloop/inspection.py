@@ -226,7 +226,10 @@ class Compilation:
 
 @dataclass(frozen=True)
 class Pass:
-    """A root module was called with gradients on, in evaluation mode, by the script."""
+    """A root module was called with gradients on, in evaluation mode, by the script.
+
+    No gradient has reached what came out of it.
+    """
 
     stack: list[Frame]
     time_ns: int

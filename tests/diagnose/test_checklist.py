@@ -10,7 +10,8 @@ from hotloop.inspection import Pass
 from hotloop.measurement import Kind, Precision
 from hotloop.roof import Roof
 from tests.builders import loader, model
-from tests.diagnose.gpu_making import PRODUCT, Scene, blind, case, line, look_at, operators, script
+from tests.diagnose.gpu_making import PRODUCT, Scene, blind, case, look_at, operators, script
+from tests.diagnose.making import users
 
 NAMES = (
     "device placement",
@@ -141,8 +142,9 @@ class TestInference:
         assert point("inference mode", made).status is Status.PASSED
 
     def test_evaluation_with_gradients_fails_even_where_it_costs_little(self) -> None:
-        made = look_at(tuned(), evaluations_with_gradients=[Pass([line()], 0, 0.1)])
-        assert point("inference mode", made).status is Status.FAILED
+        made = look_at(tuned(), evaluations_with_gradients=[Pass([users(30)], 0, 0.1)])
+        found = point("inference mode", made)
+        assert found.status is Status.FAILED and found.evidence.endswith("train.py:30")
 
 
 @pytest.mark.parametrize(

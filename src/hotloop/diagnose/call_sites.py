@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
-from hotloop.diagnose.sightings import Sighting, seconds_by_line
-from hotloop.inspection import Frame
+from hotloop.diagnose.sightings import Sighting, innermost, seconds_by_line
+from hotloop.inspection import Call, Frame, Pass
 from hotloop.timeline import Phase
 
 LOADING = "torch/utils/data/"
@@ -70,6 +70,12 @@ def dearest_lines(
 ) -> list[Frame]:
     """The innermost of the user's own."""
     return dearest(seconds_by_line(seen, belongs))
+
+
+def dearest_calls(calls: Sequence[Call | Pass]) -> list[Frame]:
+    """The user's lines that make them."""
+    lines = ((innermost(call.stack), call.seconds) for call in calls)
+    return dearest((line, spent) for line, spent in lines if line is not None)
 
 
 def distinct(frames: Iterable[Frame]) -> tuple[Frame, ...]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hotloop.diagnose.base import LEAST_SHARE, Case, Finding
+from hotloop.diagnose.call_sites import dearest_calls
 from hotloop.diagnose.gpu_time import Idle, gpu_time
 from hotloop.diagnose.peaks import operators, peaks, uses_tf32
-from hotloop.diagnose.wording import percent, times
+from hotloop.diagnose.wording import at, percent, times
 from hotloop.measurement import Kind
 
 LOADER_RULES = ("waiting_for_data", "pageable_copies")
@@ -129,8 +130,9 @@ def _vectorised(case: Case, found: Found) -> Answer:
 def _inference(case: Case, found: Found) -> Answer:
     if failed := _failed(found, INFERENCE_RULES):
         return failed
-    if case.inspection is not None and case.inspection.evaluations_with_gradients:
-        return Status.FAILED, "a model in evaluation mode runs with gradients on"
+    if case.inspection is not None and (passes := case.inspection.evaluations_with_gradients):
+        where = "".join(f": {at(line)}" for line in dearest_calls(passes)[:1])
+        return Status.FAILED, f"a model in evaluation mode runs with gradients on{where}"
     if Kind.NO_GRAD_BEGIN in case.measurement.events.kind:
         return Status.PASSED, "evaluation runs without gradients"
     if case.inspection is None:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
+from hotloop.inspection import Frame
 from hotloop.units import seconds, size
 
-__all__ = ["in_a_sentence", "percent", "seconds", "size", "times"]
+__all__ = ["at", "in_a_sentence", "percent", "seconds", "size", "times"]
 
 
 def percent(share: float) -> str:
     return f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
+
+
+def at(line: Frame) -> str:
+    """ "train.py:12"."""
+    return f"{PurePath(line.file).name}:{line.line}"
 
 
 def times(count: float, what: str) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -48,6 +49,41 @@ def test_evaluation_with_gradients(torch: Any, probe: CallProbe) -> None:
     with torch.no_grad():
         model(torch.ones(2, 3))
     assert [one.stack[-1].source for one in probe.passes] == ["model(torch.ones(2, 3))  # the one"]
+
+
+@pytest.mark.parametrize("as_list", [False, True])
+def test_a_pass_that_gradients_flow_through_is_no_evaluation(
+    torch: Any, probe: CallProbe, as_list: bool
+) -> None:
+    """A frozen model that judges what another makes."""
+
+    class Judge(torch.nn.Linear):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            seen = super().forward(x)
+            return {"of layers": [seen, seen * 2]} if as_list else seen
+
+    model, judge = torch.nn.Linear(3, 3), Judge(3, 1)
+    judge.eval().requires_grad_(False)
+    for _ in range(3):
+        judged = judge(model(torch.ones(2, 3)))
+        loss = (judged["of layers"][1] if as_list else judged).sum()
+        assert len(probe.passes) <= 1
+        loss.backward()
+        assert probe.passes == []
+    assert model.weight.grad.sum() == 3 * 3 * 2 * judge.weight.sum() * (2 if as_list else 1)
+    judge(model(torch.ones(2, 3)))  # and is not differentiated
+    (left,) = probe.passes
+    assert left.stack[-1].source.endswith("# and is not differentiated")
+
+
+def test_a_result_can_still_be_saved(torch: Any, probe: CallProbe) -> None:
+    model = torch.nn.Linear(3, 1)
+    found_by_discovery(torch, model)
+    result = model.eval()(torch.ones(2, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        torch.save(result, io.BytesIO())
+    assert len(probe.passes) == 1
 
 
 def test_what_cannot_be_differentiated_keeps_nothing(torch: Any, probe: CallProbe) -> None:

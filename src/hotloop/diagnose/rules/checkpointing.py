@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hotloop import timeline
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
-from hotloop.diagnose.call_sites import dearest, dearest_lines, distinct
+from hotloop.diagnose.call_sites import dearest_calls, dearest_lines, distinct
 from hotloop.diagnose.checkpoints import is_saving
-from hotloop.diagnose.sightings import innermost, of_a_step, sightings
+from hotloop.diagnose.sightings import of_a_step, sightings
 from hotloop.diagnose.steady import step_ends
 from hotloop.diagnose.wording import percent, seconds
 from hotloop.inspection import Call, Frame
@@ -76,6 +76,4 @@ def _evidence(case: Case, calls: list[Call]) -> tuple[str, ...]:
 
 
 def _places(case: Case, calls: list[Call]) -> tuple[Frame, ...]:
-    lines = ((innermost(call.stack), call.seconds) for call in calls)
-    called = dearest((line, spent) for line, spent in lines if line is not None)
-    return distinct([*called, *dearest_lines(sightings(case), is_saving)])
+    return distinct([*dearest_calls(calls), *dearest_lines(sightings(case), is_saving)])

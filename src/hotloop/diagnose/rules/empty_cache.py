@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
-from hotloop.diagnose.call_sites import dearest, distinct
+from hotloop.diagnose.call_sites import dearest_calls, distinct
 from hotloop.diagnose.gpu_time import gpu_time
-from hotloop.diagnose.sightings import innermost
 from hotloop.diagnose.wording import percent, seconds
-from hotloop.inspection import Call, Frame
 
 DRIVER_CALL = 2e-4
 """Seconds, for a segment of memory from the driver. Assumed: it is told by nobody."""
@@ -36,10 +34,5 @@ def empty_cache(case: Case) -> Finding | None:
             f"{len(calls) / look.steps:.3g} calls a step take {seconds(spent)}",
             f"{asked:.3g} segments a step are then asked of the driver again",
         ),
-        places=distinct(dearest(_lines(calls))),
+        places=distinct(dearest_calls(calls)),
     )
-
-
-def _lines(calls: list[Call]) -> list[tuple[Frame, float]]:
-    lines = [(innermost(call.stack), call.seconds) for call in calls]
-    return [(line, spent) for line, spent in lines if line is not None]

@@ -8,8 +8,7 @@ from collections import Counter
 
 from hotloop import timeline
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
-from hotloop.diagnose.call_sites import dearest, distinct
-from hotloop.diagnose.sightings import innermost
+from hotloop.diagnose.call_sites import dearest_calls, distinct
 from hotloop.diagnose.steady import spans, step_ends
 from hotloop.diagnose.wording import percent, seconds
 from hotloop.inspection import Frame
@@ -67,5 +66,4 @@ def _beyond_usual(case: Case, steps: list[Step]) -> tuple[float, int]:
 
 def _places(case: Case) -> tuple[Frame, ...]:
     passes = case.inspection.evaluations_with_gradients if case.inspection else []
-    lines = ((innermost(one.stack), one.seconds) for one in passes)
-    return distinct(dearest((line, spent) for line, spent in lines if line is not None))
+    return distinct(dearest_calls(passes))

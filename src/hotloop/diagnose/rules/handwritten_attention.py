@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
-
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
 from hotloop.diagnose.kernel_kinds import Work, is_forward_softmax
 from hotloop.diagnose.kernel_times import kernels, seconds_a_step, share_won
 from hotloop.diagnose.peaks import operators
-from hotloop.diagnose.wording import percent, times
+from hotloop.diagnose.wording import at, percent, times
 from hotloop.inspection import Attention, OperatorLine, Operators
 
 LEFT_ON_CPU = 0.2
@@ -31,7 +29,7 @@ def handwritten_attention(case: Case) -> Finding | None:
     dear = sorted(counted.attention, key=lambda one: -one.seconds)
     return Finding(
         rule="handwritten_attention",
-        title=f"Attention written by hand, {_where(dear[0])}, costs {percent(share)} of a step",
+        title=f"Attention written by hand, {at(dear[0].place)}, costs {percent(share)} of a step",
         share=share,
         remedy="Call torch.nn.functional.scaled_dot_product_attention instead.",
         effort=Effort.LINES,
@@ -90,10 +88,6 @@ def _is_fused_already(case: Case) -> bool:
 def _line(one: Attention, counted: Operators) -> str:
     each = one.count / counted.steps
     return (
-        f"{_where(one)}: {times(each, 'time')} a step, {one.queries} queries by {one.keys} keys, "
+        f"{at(one.place)}: {times(each, 'time')} a step, {one.queries} queries by {one.keys} keys, "
         f"each kept in memory until the backward pass"
     )
-
-
-def _where(one: Attention) -> str:
-    return f"{PurePath(one.place.file).name}:{one.place.line}"

@@ -6,13 +6,10 @@ wait costs nothing, and is not told.
 
 from __future__ import annotations
 
-from pathlib import PurePath
-
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
 from hotloop.diagnose.gpu_time import gpu_time
 from hotloop.diagnose.wait_prices import Place, priced
-from hotloop.diagnose.wording import seconds, times
-from hotloop.inspection import Frame
+from hotloop.diagnose.wording import at, seconds, times
 
 MOST_PLACES = 5
 SEEN_OFTEN = 0.5
@@ -33,7 +30,7 @@ def synchronisation(case: Case) -> Finding | None:
     dear = [place for place in places if place.seconds][:MOST_PLACES]
     return Finding(
         rule="synchronisation",
-        title=f"{_where(dear[0].frame)} makes the GPU wait: {dear[0].what}, "
+        title=f"{at(dear[0].frame)} makes the GPU wait: {dear[0].what}, "
         f"{times(dear[0].times, 'time')} a step",
         share=share,
         remedy=_remedy(dear[0]),
@@ -50,7 +47,7 @@ def _unpriced(places: list[Place]) -> Finding | None:
         return None
     return Finding(
         rule="synchronisation",
-        title=f"{_where(often[0].frame)} waits for the GPU: {often[0].what}",
+        title=f"{at(often[0].frame)} waits for the GPU: {often[0].what}",
         share=0.0,
         remedy=_remedy(often[0]),
         effort=Effort.LINES,
@@ -67,11 +64,7 @@ def _remedy(place: Place) -> str:
     return "Ask for it every hundredth step, for all values at once, and only after the step."
 
 
-def _where(frame: Frame) -> str:
-    return f"{PurePath(frame.file).name}:{frame.line}"
-
-
 def _line(place: Place) -> str:
     cost = f", {seconds(place.seconds)} lost" if place.seconds is not None else ""
     inside = f", inside {place.inside}" if place.inside else ""
-    return f"{_where(place.frame)} {place.what}{inside}: {times(place.times, 'time')} a step{cost}"
+    return f"{at(place.frame)} {place.what}{inside}: {times(place.times, 'time')} a step{cost}"

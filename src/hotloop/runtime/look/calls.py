@@ -21,9 +21,15 @@ class CallProbe:
         self._frames = Frames()
         self._thread = threading.get_ident()
         self.calls: list[Call] = []
-        self.passes: list[Pass] = []
+        self._passes: dict[int, Pass] = {}
+        """In evaluation mode, by the order of their ends: those that no gradient has reached."""
+        self._ended = 0
         self.skips: int | None = None
         self._stepped = False
+
+    @property
+    def passes(self) -> list[Pass]:
+        return list(self._passes.values())
 
     def attach(self, seams: Seams, patches: Patches) -> None:
         torch = self._torch
@@ -50,12 +56,26 @@ class CallProbe:
         patches.replace(owner, name, call)
 
     def _called(self, args: tuple[Any, ...], result: Any, began: int) -> None:
-        """A model in evaluation mode, gradients on, and a result that could be differentiated."""
-        if args[0].training or not self._torch.is_grad_enabled() or len(self.passes) >= MOST:
+        """A model in evaluation mode, gradients on, and a result that could be differentiated.
+
+        It may well be: a frozen model in a loss hands gradients on. So the result is watched.
+        """
+        if args[0].training or not self._torch.is_grad_enabled() or len(self._passes) >= MOST:
             return
-        if _differentiable(self._torch, result):
-            seconds = (perf_counter_ns() - began) / 1e9
-            self.passes.append(Pass(self._stack(), began, seconds))
+        made_by = _nodes(self._torch, result)
+        if not made_by:
+            return
+        seconds = (perf_counter_ns() - began) / 1e9
+        number, passes = self._ended, self._passes
+        self._ended += 1
+        passes[number] = Pass(self._stack(), began, seconds)
+
+        def differentiated(gradients: Any) -> None:
+            passes.pop(number, None)
+
+        # At the node, not at the tensor: one that has hooks is saved and copied with a warning.
+        for node in made_by:
+            node.register_prehook(differentiated)
 
     def _stack(self) -> list[Any]:
         numbers = self._frames.stack(sys._getframe(2))
@@ -73,10 +93,11 @@ class CallProbe:
             self.skips = (self.skips or 0) + 1
 
 
-def _differentiable(torch: Any, result: Any) -> bool:
-    parts = result.values() if isinstance(result, dict) else result
+def _nodes(torch: Any, result: Any) -> list[Any]:
+    """What would undo it, of every tensor in it."""
     if isinstance(result, torch.Tensor):
-        return bool(result.requires_grad)
+        return [result.grad_fn] if result.grad_fn is not None else []
+    parts = result.values() if isinstance(result, dict) else result
     if not isinstance(result, dict | list | tuple):
-        return False
-    return any(isinstance(part, torch.Tensor) and part.requires_grad for part in parts)
+        return []
+    return [node for part in parts for node in _nodes(torch, part)]
