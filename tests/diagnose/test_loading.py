@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -108,8 +109,14 @@ def test_half_of_what_tells_two_processes_apart_is_believed() -> None:
     slower = replace(agrees, step=0.072, wait=0.062)
     assert slower.saved_without(1.0) == pytest.approx(1 - 0.012 / 0.072)
     assert slower.saved_with(8) == pytest.approx(1 - 0.025 * 1.2 / 0.072)
-    # Workers that are kept: that it is slower now is what this is about.
-    assert slower.saved_by_keeping_workers() == pytest.approx(1 - 0.050 / 0.072)
+    # Workers that are kept: beside the start itself only half of what it is slower now.
+    kept = math.sqrt(0.050 * (0.072 - 0.004))
+    assert slower.saved_by_keeping_workers(0.004) == pytest.approx(1 - kept / 0.072)
+    assert slower.saved_by_keeping_workers(0.022) == pytest.approx(0.022 / 0.072)
+    far_off = replace(slower, step=0.200, wait=0.190)
+    assert far_off.saved_by_keeping_workers(0.012) == pytest.approx(0.012 / 0.200)
+    unseen = replace(slower, collate=0.0)
+    assert unseen.saved_by_keeping_workers(0.004) == pytest.approx(0.004 / 0.072)
     # So far off that it says nothing.
     other = replace(agrees, step=0.200, wait=0.190)
     assert other.saved_without(1.0) == pytest.approx(1 - 0.010 / 0.200)

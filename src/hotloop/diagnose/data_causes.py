@@ -74,7 +74,7 @@ def _worker_start(case: Case, load: Loading) -> Cause | None:
     if tried := case.inspection.kept_seconds if case.inspection else []:
         saved = max(1 - statistics.median(tried) / load.step, 0.0)
     elif load.alone is not None:  # workers that come and go also take cores from the step itself
-        saved = max(saved, load.saved_by_keeping_workers())
+        saved = max(saved, load.saved_by_keeping_workers(spent / steps))
     waits = [one for one in sightings(case) if one.phase == Phase.DATA]
     evidence = (
         f"{passes} passes over the data began while it was timed",

@@ -62,9 +62,16 @@ class Loading:
         """The share of a step that is won when so many workers load."""
         return self._won(self._overlapped(self.work, workers) * self._pace())
 
-    def saved_by_keeping_workers(self) -> float:
-        """The same when workers are not started anew for every pass."""
-        return self._won(self._overlapped(self.work, self.workers))
+    def saved_by_keeping_workers(self, starting: float) -> float:
+        """The same when workers are not started anew for every pass.
+
+        `starting`: seconds of a step that it waits for that. What goes on beside it is slower, too.
+        But that the rest of a step took longer than was reckoned may as well be the difference of
+        two processes: half of it is believed here, too, and none where that is far off.
+        """
+        rest = max(self.step - starting, 0.0)
+        differs = self._differs(rest)
+        return self._won(rest / math.sqrt(differs) if differs else rest)
 
     def _overlapped(self, work: float, workers: int) -> float:
         """Seconds of a step beside which other processes load."""
@@ -89,10 +96,15 @@ class Loading:
         reckoned from what was seen in the other, says by how much; or it says how far off the
         reckoning is. Which of the two nobody knows, so half of it is believed.
         """
+        differs = self._differs(self.step)
+        return math.sqrt(differs) if differs else 1.0
+
+    def _differs(self, step: float) -> float | None:
+        """How much longer so long a step is than reckoned. None: nothing is known of that."""
         if not self.workers or self.alone is None or not self.items + self.collate:
-            return 1.0
-        differs = self.step / self._overlapped(self.work, self.workers)
-        return math.sqrt(differs) if 1 / FAR_OFF < differs < FAR_OFF else 1.0
+            return None
+        differs = step / self._overlapped(self.work, self.workers)
+        return differs if 1 / FAR_OFF < differs < FAR_OFF else None
 
     def _alone(self) -> float:
         """The step's own work, if no worker took cores from it."""
