@@ -44,7 +44,7 @@ def diagnosed_again(record: Path) -> Diagnosis:
     found = figures(timed.measurement)
     assert found is not None
     looked = looked_into(study)
-    case = case_of(timed.measurement, found, study.machine, looked, study.roof, timed.power)
+    case = case_of(timed.measurement, found, study.machine, looked, study.roof, timed)
     return diagnose(case)
 
 

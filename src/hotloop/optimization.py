@@ -168,7 +168,7 @@ class _Optimization:
         if looked is None:
             return None
         workshop, roof = self._workshop, self._roof(measurement)
-        case = case_of(measurement, figures, workshop.record.machine, looked, roof, baseline.power)
+        case = case_of(measurement, figures, workshop.record.machine, looked, roof, baseline)
         workshop.diagnosed(diagnose(case), roof)
         return looked.inspection
 

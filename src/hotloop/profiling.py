@@ -106,7 +106,7 @@ def diagnosed(
         return record
     record = replace(record, roof=roof())
     case = case_of(
-        timed.measurement, found, record.machine, looked_into(record), record.roof, timed.power
+        timed.measurement, found, record.machine, looked_into(record), record.roof, timed
     )
     record = replace(record, diagnosis=diagnose(case, grams_per_kwh))
     study.save(record, folder)

@@ -10,6 +10,7 @@ from hotloop.diagnose.base import Case, Effort, Finding
 from hotloop.diagnose.diagnosis import EXPLAINED_BY, diagnose, unexplained
 from hotloop.diagnose.registry import RULES
 from hotloop.levers.registry import LEVERS
+from tests.builders import Log
 from tests.diagnose.making import case
 
 
@@ -126,3 +127,17 @@ def test_a_gain_follows_from_a_share() -> None:
     assert finding("a", 0.5).gain == pytest.approx(2.0)
     assert finding("a", 0.0).gain == 1.0
     assert finding("a", 1.0).gain <= 100.0
+
+
+@pytest.mark.parametrize(
+    ("steps", "ran_out", "brief"), [(4, True, True), (4, False, False), (400, True, False)]
+)
+def test_of_a_training_that_is_over_at_once_nothing_else_is_said(
+    steps: int, ran_out: bool, brief: bool
+) -> None:
+    log = Log()
+    for _ in range(steps):
+        log.wait(0.5).forward(0.2, 8).backward(0.2).optimizer(0.1)
+    made = diagnose(replace(case(log, loaders=[]), ran_out=ran_out))
+    assert ("The whole training takes 3." in made.verdict) is brief
+    assert (made.findings == ()) is brief

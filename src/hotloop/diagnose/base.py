@@ -41,6 +41,8 @@ class Case:
     """Visible on the machine, whether the job uses one or not."""
     power: PowerLog | None = None
     """Of the timed trial."""
+    ran_out: bool = False
+    """Whether the script ended by itself while it was timed."""
 
     @property
     def on_gpu(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hotloop.diagnose.base import Case
-from hotloop.energy import PowerLog
 from hotloop.figures import Figures, training_loader
 from hotloop.machine import Machine
 from hotloop.measurement import Measurement
@@ -17,9 +16,12 @@ def case_of(
     machine: Machine,
     looked: Trial | None = None,
     roof: Roof | None = None,
-    power: PowerLog | None = None,
+    timed: Trial | None = None,
 ) -> Case:
-    """`looked`: a trial that was looked into; what it did not get to is simply not there."""
+    """`timed`: the trial that was measured.
+
+    `looked`: a trial that was looked into; what it did not get to is simply not there.
+    """
     return Case(
         measurement=measurement,
         figures=figures,
@@ -29,5 +31,6 @@ def case_of(
         looked=looked.measurement if looked else None,
         roof=roof,
         gpus=len(machine.gpus),
-        power=power,
+        power=timed.power if timed else None,
+        ran_out=timed is not None and timed.ran_out,
     )

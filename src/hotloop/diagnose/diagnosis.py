@@ -10,13 +10,17 @@ from hotloop.diagnose.footprint import WORLD_AVERAGE
 from hotloop.diagnose.lever_gains import with_gains
 from hotloop.diagnose.numbers import Numbers, numbers
 from hotloop.diagnose.registry import RULES
-from hotloop.diagnose.wording import in_a_sentence
+from hotloop.diagnose.wording import in_a_sentence, seconds
 
 WEIGHTS = {Effort.SETTING: 1.0, Effort.LINES: 0.95, Effort.REWRITE: 0.85}
 """Of two that could win about as much, the one that is done sooner stands first."""
 
 MUCH_MORE = 1.5
 """Times what a finding's own remedy wins: then what wins it belongs in the verdict, too."""
+
+AT_ONCE = 0.1
+"""Seconds of a training, from its first event to its last. To import torch takes ten times as
+long, and so do worker processes, a compiler, or whatever else a finding would speak for."""
 
 EXPLAINED_BY = {
     "launch_bound": ("python_loop", "microbatches", "optimizer_bound", "tiny_batch"),
@@ -39,13 +43,26 @@ class Diagnosis:
 
 def diagnose(case: Case, grams_per_kwh: float = WORLD_AVERAGE) -> Diagnosis:
     """`grams_per_kwh`: of CO₂, by which what the GPU draws is turned into an estimate."""
-    found = [finding for rule in RULES if (finding := rule(case)) is not None]
+    brief = _brief(case)
+    rules = () if brief else RULES
+    found = [finding for rule in rules if (finding := rule(case)) is not None]
     ranked = tuple(with_gains(case, one) for one in sorted(unexplained(found), key=_order))
     return Diagnosis(
-        verdict=_verdict(case, ranked),
+        verdict=brief or _verdict(case, ranked),
         findings=ranked,
         checklist=checklist(case, ranked),
         numbers=numbers(case, grams_per_kwh),
+    )
+
+
+def _brief(case: Case) -> str:
+    """What is said of a training that is over at once, and of which nothing else needs saying."""
+    times_ns = case.measurement.events.time_ns
+    whole = (times_ns[-1] - times_ns[0]) / 1e9
+    if not case.ran_out or whole >= AT_ONCE:
+        return ""
+    return (
+        f"The whole training takes {seconds(whole)} and ends by itself: nobody would notice a gain."
     )
 
 

@@ -60,7 +60,7 @@ def _cost(study: Study, side: Side, prices: Prices) -> Cost:
     found = figures(measurement) if measurement else None
     if measurement is None or found is None:
         return Cost(side.label, None, None, None, None, None, None, None)
-    case = case_of(measurement, found, study.machine, power=side.trial.power)
+    case = case_of(measurement, found, study.machine, timed=side.trial)
     drawn = footprint(case, _intensity(study))
     epoch = found.epoch_seconds
     kwh = drawn.kwh_epoch if drawn else None
