@@ -35,6 +35,10 @@ class Log:
         self.events = Events()
         self._now = 0
 
+    @property
+    def now(self) -> int:
+        return self._now
+
     def wait(self, ms: float) -> Log:
         """Time that no probe sees."""
         self._now += round(ms * 1e6)

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 
-from hotloop import compiling
+from hotloop import compiling, timeline
 from hotloop.figures import figures, step_times
-from hotloop.measurement import Events, Measurement, Spans
-from tests.builders import measurement, training
+from hotloop.measurement import Events, Kind, Measurement, Spans
+from tests.builders import Log, measurement, on_gpu, training
 
 MS = 1_000_000
 
@@ -59,3 +62,55 @@ def test_where_nothing_was_compiled_nothing_is_changed() -> None:
     found = measurement(training(3).events)
     assert compiling.events_without(found) is found.events
     assert compiling.seconds(found) == 0.0
+
+
+class TestWhatTheScriptCompiles:
+    """Its own code, by a torch.compile of its own."""
+
+    @staticmethod
+    def run(*steps: int, ms: float = 400) -> Measurement:
+        """Sixty steps; these compile for so long before their forward pass is over."""
+        log, spans = Log(), Spans()
+        for number in range(60):
+            log.data(4, 8)
+            begin = log.wait(1).now
+            log.wait(ms * (number in steps)).mark(Kind.FORWARD_BEGIN, 0, 8)
+            if number in steps:
+                spans.begin_ns.append(begin)
+                spans.end_ns.append(begin + round(ms * MS))
+            log.wait(4).mark(Kind.FORWARD_END, 0, 8).backward(8).optimizer(3)
+        return measurement(log.events, script_compiling=spans)
+
+    @pytest.mark.parametrize("steps", [(0, 40), (0, 31, 32), (0, 1, 2, 3, 31, 32), (50,), (59,)])
+    def test_what_stays_comes_once(self, steps: tuple[int, ...]) -> None:
+        """At a short batch, at the evaluation behind it: no matter where a short trial ends."""
+        told = self.run(*steps)
+        found, times = figures(told), step_times(told)
+        assert found is not None and times is not None
+        assert not compiling.lasts(told)
+        assert found.step.mean == times.step.mean == pytest.approx(0.020)
+        assert found.one_off_seconds == pytest.approx(0.4 * len(steps))
+        assert found.compiling_seconds == found.one_off_seconds == times.one_off_seconds
+
+    @pytest.mark.parametrize("steps", [range(60), range(0, 60, 4), range(20, 60), (0, 9, 25, 50)])
+    def test_what_comes_again_and_again_is_what_steps_take(self, steps: Sequence[int]) -> None:
+        told = self.run(*steps)
+        found, times = figures(told), step_times(told)
+        assert found is not None and times is not None
+        assert compiling.lasts(told)
+        assert compiling.seconds(told) == 0.0
+        assert found.step.mean == pytest.approx(times.step.mean)
+        assert found.step.mean > 0.022
+        assert found.compiling_seconds <= found.one_off_seconds
+        # Asked for, it can still be told apart.
+        plain = timeline.steps(compiling.events_without_any(told))
+        assert [step.seconds for step in plain[1:]] == pytest.approx([0.020] * 59)
+
+    def test_the_gpus_clock_tells_nothing_of_a_step_that_compiled(self) -> None:
+        told = self.run(0, 40)
+        events = told.events
+        timed = replace(told, gpu=on_gpu(events, Kind.FORWARD_BEGIN, Kind.OPTIMIZER_END))
+        found = figures(timed)
+        assert found is not None
+        assert sum(phase.seconds for phase in found.gpu_phases) == pytest.approx(0.020)
+        assert compiling.gpu_without(measurement(gpu=timed.gpu)) is timed.gpu

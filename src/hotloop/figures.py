@@ -52,6 +52,8 @@ class Figures:
     warm_up_steps: int
     one_off_seconds: float
     """What the warm-up cost beyond steady steps: compiling, tuning, starting workers."""
+    compiling_seconds: float
+    """Of these, those that compiled."""
     samples_per_second: float | None
     batches_per_second: float
     epoch_seconds: float | None
@@ -86,7 +88,8 @@ def figures(measurement: Measurement, clipping: bool = True) -> Figures | None:
 def _figures(measured: _Identity, clipping: bool) -> Figures | None:
     measurement = measured.of
     events = compiling.events_without(measurement)
-    steps = timeline.steps(events, measurement.losses, measurement.gpu, clipping)
+    gpu = compiling.gpu_without(measurement)
+    steps = timeline.steps(events, measurement.losses, gpu, clipping)
     if len(steps) < 2:
         return None
     seconds = [step.seconds for step in steps]
@@ -96,10 +99,12 @@ def _figures(measured: _Identity, clipping: bool) -> Figures | None:
     total = sum(s.seconds for s in steady)
     samples = sum(s.samples for s in steady)
     losses = [loss for s in steps for loss in s.losses if loss is not None]
+    once = _one_off(seconds, warm, step) + compiling.seconds(measurement)
     return Figures(
         step=step,
         warm_up_steps=warm,
-        one_off_seconds=_one_off(seconds, warm, step) + compiling.seconds(measurement),
+        one_off_seconds=once,
+        compiling_seconds=min(_compiled(measurement, warm), once),
         samples_per_second=samples / total if samples else None,
         batches_per_second=_passes(steady) / total,
         epoch_seconds=_epoch(training_loader(measurement), sum(s.batches for s in steady), step),
@@ -148,6 +153,12 @@ def _one_off(seconds: Sequence[float], warm: int, step: stats.Summary) -> float:
 
 def training_loader(measurement: Measurement) -> LoaderSeen | None:
     return _nth(measurement, timeline.training_loader(measurement.events))
+
+
+def _compiled(measurement: Measurement, warm: int) -> float:
+    """Where nobody saw when: all that the job compiled."""
+    known = compiling.seconds_of_warm_up(measurement, warm)
+    return (measurement.compile_seconds or 0.0) if known is None else known
 
 
 def _nth(measurement: Measurement, number: int | None) -> LoaderSeen | None:

@@ -227,6 +227,8 @@ class Measurement:
     """Steps during which root modules were still being looked for, and timing was disturbed."""
     compile_seconds: float | None = None
     compiling: Spans = field(default_factory=Spans)
-    """When the plan's own optimisations compiled. What the script compiles itself is its own."""
+    """When the plan's own optimisations compiled, or the script did beside them."""
     lost_events: int = 0
     """Events beyond what the probe was willing to keep."""
+    script_compiling: Spans = field(default_factory=Spans)
+    """When the script itself compiled, where no optimisation of a plan does."""

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from hotloop import codec
+from hotloop.measurement import Spans
 from hotloop.runtime import child, imports
 from hotloop.runtime.aside import Aside
 from hotloop.runtime.child import Child
@@ -195,6 +196,18 @@ class TestAtWork:
             os._exit(7)
         assert process["exit"] == [7]
         assert result(spec).ended is Ended.SCRIPT
+
+    @pytest.mark.parametrize("by_plan", [False, True])
+    def test_tells_what_a_plan_compiles_from_what_the_script_does(
+        self, started: Child, spec: TrialSpec, monkeypatch: pytest.MonkeyPatch, by_plan: bool
+    ) -> None:
+        spans = Spans([1], [2])
+        monkeypatch.setattr("hotloop.runtime.probes.compile_times.spans", lambda: spans)
+        monkeypatch.setattr(started, "_compiles", lambda: by_plan)
+        started.leave(Ended.SCRIPT)
+        left = result(spec).measurement
+        told = (left.compiling, left.script_compiling)
+        assert told == ((spans, Spans()) if by_plan else (Spans(), spans))
 
     def test_takes_everything_off_again(
         self, started: Child, spec: TrialSpec, torch: Any, jobs: Any

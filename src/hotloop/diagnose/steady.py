@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hotloop import timeline
+from hotloop import compiling, timeline
 from hotloop.diagnose.base import Case
 from hotloop.measurement import Events, Kind
 from hotloop.timeline import Step
@@ -25,7 +25,9 @@ class Span:
 
 
 def steady_steps(case: Case) -> list[Step]:
-    return timeline.steps(case.measurement.events)[case.figures.warm_up_steps :]
+    """On the clock of the figures, which stood still while code was compiled that stays."""
+    events = compiling.events_without(case.measurement)
+    return timeline.steps(events)[case.figures.warm_up_steps :]
 
 
 def steady_spans(case: Case, begin: Kind) -> list[Span]:

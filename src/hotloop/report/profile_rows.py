@@ -124,7 +124,7 @@ def _worth_trying(worth: tuple[Suggestion, ...]) -> list[tuple[str, str]]:
 def _run_facts(measurement: Measurement, found: Figures) -> list[tuple[str, str]]:
     facts = [("memory", _memory(measurement.memory))]
     if found.one_off_seconds > found.step.p50:
-        compiled = measurement.compile_seconds
+        compiled = found.compiling_seconds
         note = f", {units.seconds(compiled)} of it compiling" if compiled else ""
         facts.append(("warm-up", f"cost {units.seconds(found.one_off_seconds)} once{note}"))
     if found.pauses.count:

@@ -205,6 +205,7 @@ class Child:
         watch.driver.detach()
         events = watch.clock.events
         used = memory.peak(torch)  # before reading anything back, which takes memory of its own
+        compiled = _if_readable(compile_times.spans, Spans())
         return Measurement(
             software=replace(
                 software,
@@ -219,7 +220,8 @@ class Child:
             inventory=watch.inventory.inventory(events),
             discovery_steps=watch.driver.roots.steps,
             compile_seconds=compile_times.seconds(),
-            compiling=_if_readable(compile_times.spans, Spans()) if self._compiles() else Spans(),
+            compiling=compiled if self._compiles() else Spans(),
+            script_compiling=Spans() if self._compiles() else compiled,
             lost_events=watch.clock.lost,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hotloop import compiling, timeline
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
 from hotloop.diagnose.call_sites import dearest, dearest_lines, distinct
 from hotloop.diagnose.sightings import Sighting, sightings
@@ -12,6 +13,9 @@ from hotloop.inspection import Compilation, Frame
 SLOW = 1.5
 """Times the median step. What a steady step takes beyond that may have gone to compiling."""
 COMPILING = ("convert_frame.py:__call__", "convert_frame.py:_compile", "compile_fx")
+AGAIN = 3
+"""Compilations in the trial that was looked into, where nobody saw when the timed one compiled.
+Two may be those of an epoch's last batch, which is short, and of the evaluation behind it."""
 BREAKS = 5
 """Graph breaks that are worth a remark."""
 
@@ -21,7 +25,7 @@ def recompilation(case: Case) -> Finding | None:
         return None
     compiled = case.inspection.compilations
     share = _share(case, compiled)
-    if not compiled or share < LEAST_SHARE:
+    if share < LEAST_SHARE:
         return _breaks(case)
     reasons = dict.fromkeys(one.reason for one in compiled if one.reason)
     return Finding(
@@ -31,8 +35,7 @@ def recompilation(case: Case) -> Finding | None:
         remedy="Give it shapes that stay, or compile with dynamic=True.",
         effort=Effort.SETTING,
         evidence=(
-            f"{len(compiled)} compilations in {case.inspection.steps} steps, long after the first, "
-            f"of {seconds(sum(one.seconds for one in compiled) / len(compiled))}",
+            *_how_often(compiled, case.inspection.steps),
             *list(reasons)[:2],
             *_most_breaks(case),
         ),
@@ -40,10 +43,31 @@ def recompilation(case: Case) -> Finding | None:
     )
 
 
+def _how_often(compiled: list[Compilation], steps: int) -> tuple[str, ...]:
+    """torch keeps account of a few dozen: of a script that compiles more, none may be new."""
+    if not compiled:
+        return ()
+    each = sum(one.seconds for one in compiled) / len(compiled)
+    times = f"{len(compiled)} compilations in {steps} steps"
+    return (f"{times}, long after the first, of {seconds(each)}",)
+
+
 def _share(case: Case, compiled: list[Compilation]) -> float:
+    """What the timed trial compiled in its steady steps, if it did so from first to last."""
+    if not case.measurement.script_compiling.begin_ns:
+        return _by_slow_steps(case, compiled)
+    if not compiling.lasts(case.measurement):
+        return 0.0
+    with_it = sum(one.seconds for one in steady_steps(case))
+    clock = compiling.events_without_any(case.measurement)
+    without = timeline.steps(clock)[case.figures.warm_up_steps :]
+    return 1 - sum(one.seconds for one in without) / with_it if with_it else 0.0
+
+
+def _by_slow_steps(case: Case, compiled: list[Compilation]) -> float:
     """By the compilations that were seen, as far as the timed trial has slow steps to show."""
     assert case.inspection is not None
-    if not compiled or not case.inspection.steps:
+    if len(compiled) < AGAIN or not case.inspection.steps:
         return 0.0
     step = case.figures.step
     a_step = sum(one.seconds for one in compiled) / case.inspection.steps
