@@ -123,6 +123,18 @@ class TestTheRegistry:
         assert found is None or 0 <= found.share < 1
 
 
+class TestWhatIsPromised:
+    @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+    def test_never_more_than_what_it_takes(self, rule: object) -> None:
+        """Whatever a rule, or a lever's reckoning, says that removing it wins."""
+        name = rule.__name__  # type: ignore[attr-defined]
+        made = finding(name, 1.3, takes=0.76, gains={"cache_dataset": 0.9, "compile": 0.1})
+        assert made.gain == pytest.approx(1 / (1 - 0.76))
+        assert made.gains == {"cache_dataset": 0.76, "compile": 0.1}
+        assert replace(made, gains={"compile": 0.8}).won_by("compile") == 0.76
+        assert finding(name, -0.1).share == 0.0 and finding(name, 7.0).share == 1.0
+
+
 def test_a_gain_follows_from_a_share() -> None:
     assert finding("a", 0.5).gain == pytest.approx(2.0)
     assert finding("a", 0.0).gain == 1.0

@@ -58,7 +58,7 @@ def test_where_the_work_is_to_be_kept_workers_win_by_their_own_reckoning() -> No
     kept = replace(found(one), cause="decoding", share=0.8, levers=("loader_workers",))
     finding = with_gains(one, kept)
     assert finding.gains == {"loader_workers": loading(one).saved_with(one.cores)}
-    assert finding.won_by("loader_workers") < finding.share == 0.8
+    assert finding.won_by("loader_workers") < finding.share == pytest.approx(0.8)
 
 
 def test_of_workers_that_nobody_looked_into_nothing_is_reckoned() -> None:
@@ -82,8 +82,8 @@ def test_a_gpu_wins_no_more_than_it_idles(monkeypatch: pytest.MonkeyPatch) -> No
     one = job()
     software = replace(one.measurement.software, device=GPU)
     one = replace(one, measurement=replace(one.measurement, software=software))
+    monkeypatch.setattr("hotloop.diagnose.rules.waiting_for_data.waited", lambda case: 0.3)
     finding = found(one)
-    monkeypatch.setattr("hotloop.diagnose.lever_gains.waited", lambda case: 0.3)
     assert with_gains(one, finding).won_by("cache_dataset") == pytest.approx(0.3)
 
 

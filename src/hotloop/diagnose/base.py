@@ -76,6 +76,15 @@ class Finding:
     """False: a remark, worth knowing, which costs the step nothing now."""
     gains: dict[str, float] = field(default_factory=dict)
     """The share that an optimisation would win, of those for which that is another."""
+    takes: float = 1.0
+    """All that it takes of a step: nothing wins more by removing it, neither remedy nor lever."""
+
+    def __post_init__(self) -> None:
+        """Here, for every rule: whatever a remedy is reckoned to win, it cannot win more."""
+        most = max(0.0, min(self.takes, 1.0))
+        object.__setattr__(self, "share", max(0.0, min(self.share, most)))
+        capped = {lever: min(gain, most) for lever, gain in self.gains.items()}
+        object.__setattr__(self, "gains", capped)
 
     def won_by(self, lever: str) -> float:
         """The share of a step's time that it would win by itself: from 0 to 1."""

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hotloop import timeline
 from hotloop.diagnose import data_kinds
 from hotloop.diagnose.base import Case
 from hotloop.diagnose.call_sites import (
@@ -66,7 +67,7 @@ def seen_loading(case: Case) -> list[Sighting]:
 def _worker_start(case: Case, load: Loading) -> Cause | None:
     if case.loader is None or not case.loader.workers or case.loader.persistent:
         return None
-    passes, spent = _starts(steady_spans(case, Kind.DATA_BEGIN))
+    passes, spent = _starts(*_training(case))
     steps = len(steady_steps(case))
     saved = spent / (steps * load.step)
     if passes < 2 or saved * load.step < MOST_OF_IT * load.wait:
@@ -84,16 +85,29 @@ def _worker_start(case: Case, load: Loading) -> Cause | None:
     return Cause("worker_start", saved, evidence, distinct(at_the_loader(waits)))
 
 
-def _starts(spans: list[Span]) -> tuple[int, float]:
+def _training(case: Case) -> tuple[list[Span], list[bool]]:
+    """Batches of the loader that training draws from, and which of them are part of a step.
+
+    An evaluation's loaders start workers, too, and end with the pass before; no step waits for it.
+    """
+    events = case.measurement.events
+    key = timeline.training_loader(events)
+    spans = [span for span in steady_spans(case, Kind.DATA_BEGIN) if span.key == key]
+    phases = timeline.phases_at(events, [span.begin_ns for span in spans])
+    return spans, [phase is not Phase.EVALUATION for phase in phases]
+
+
+def _starts(spans: list[Span], counts: list[bool]) -> tuple[int, float]:
     """How many passes began, and what ending the one before and the first batch took."""
     batches = [span.seconds for span in spans if span.n >= 0]
     usual = statistics.median(batches) if batches else 0.0
     passes, spent, begins = 0, 0.0, False
-    for span in spans:
+    for span, is_in_a_step in zip(spans, counts, strict=True):
         if span.n < 0:
-            spent, begins = spent + span.seconds, True
+            spent, begins = spent + span.seconds * is_in_a_step, True
         elif begins:
-            passes, spent, begins = passes + 1, spent + max(span.seconds - usual, 0.0), False
+            took = max(span.seconds - usual, 0.0) * is_in_a_step
+            passes, spent, begins = passes + is_in_a_step, spent + took, False
     return passes, spent
 
 

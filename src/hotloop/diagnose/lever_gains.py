@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from hotloop.diagnose.base import Case, Finding
 from hotloop.diagnose.loading import Loading, loading
-from hotloop.diagnose.rules.waiting_for_data import SETTINGS, waited
+from hotloop.diagnose.rules.waiting_for_data import SETTINGS
 
 WAITING = "waiting_for_data"
 
@@ -20,9 +20,7 @@ def with_gains(case: Case, finding: Finding) -> Finding:
     if finding.rule != WAITING or not finding.levers:
         return finding
     gains = _of_data(loading(case), finding)
-    # What a GPU is kept waiting for is at most what it idles.
-    most = waited(case) if case.on_gpu else 1.0
-    named = {lever: min(gains[lever], most) for lever in finding.levers if lever in gains}
+    named = {lever: gains[lever] for lever in finding.levers if lever in gains}
     return replace(finding, gains=named)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hotloop.diagnose.base import Case, Effort, Finding
 from hotloop.diagnose.rules.waiting_for_data import waiting_for_data
 from hotloop.inspection import Frame, Inspection, LoaderLook
-from tests.builders import Log
+from tests.builders import Log, loader
 from tests.diagnose.making import (
     MAIN,
     NEXT,
@@ -193,6 +193,47 @@ def test_keeping_workers_wins_what_it_won_when_it_was_tried() -> None:
     finding = found(one)
     assert finding.cause == "worker_start"
     assert finding.share == pytest.approx(1 - 0.0049 / one.figures.step.mean)
+
+
+class TestWorkersOfAnEvaluation:
+    """Loaders that are read in pauses start theirs at every pass, too: no step waits for it."""
+
+    @staticmethod
+    def job(start: float, passes: int = 5) -> Case:
+        """Between two passes of training, a second goes by in those of two other loaders."""
+        log = Log()
+        for _ in range(passes):
+            log.data(start, 8).forward(2, 8).backward(1).optimizer(1)
+            for _ in range(9):
+                log.data(6, 8).forward(2, 8).backward(1).optimizer(1)
+            log.data(10, -1)
+            for key in (1, 2):
+                log.data(500, 8, key).no_grad(5, 8).data(1, 8, key).no_grad(5, 8)
+                log.data(300, -1, key)
+        loaders = [loader(workers=count) for count in (2, 8, 8)]
+        return case(log, cores=16, loaders=loaders)
+
+    def test_they_are_left_out(self) -> None:
+        finding = found(self.job(start=6))
+        assert finding.cause != "worker_start"
+
+    def test_the_training_s_own_are_counted(self) -> None:
+        one = self.job(start=106)
+        finding = found(one)
+        assert finding.cause == "worker_start"
+        # Of five passes the first begins in the warm-up. What ends one is part of the evaluation.
+        whole = one.figures.step.mean * one.figures.step.count
+        assert finding.share == pytest.approx(4 * 0.1 / whole)
+        assert finding.gain < 1 / (1 - one.share("data"))
+
+
+def test_no_more_is_promised_than_loading_takes() -> None:
+    """By what was tried in another process: chance, or something else, made it quick."""
+    one = TestWorkersOfAnEvaluation.job(start=106)
+    quick = Inspection(steps=9, kept_seconds=[1e-6])
+    finding = found(replace(one, inspection=quick, looked=one.measurement))
+    assert finding.cause == "worker_start"
+    assert finding.share == finding.takes == pytest.approx(one.share("data"))
 
 
 class TestWithoutALoader:

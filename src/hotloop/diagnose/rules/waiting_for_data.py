@@ -9,6 +9,7 @@ from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
 from hotloop.diagnose.call_sites import dearest_lines, distinct
 from hotloop.diagnose.checkpoints import is_saving
 from hotloop.diagnose.gpu_time import Idle, gpu_time
+from hotloop.diagnose.loading import loading
 from hotloop.diagnose.loops import at_a_loop
 from hotloop.diagnose.sightings import Sighting, innermost, share, sightings
 from hotloop.diagnose.wording import percent, seconds, times
@@ -35,9 +36,8 @@ def waiting_for_data(case: Case) -> Finding | None:
     wait = waited(case)
     if wait < LEAST_SHARE:
         return None
-    cause = data_causes.cause(case)
-    # What a GPU is kept waiting for is at most what it idles.
-    saved = min(cause.saved, _most(case)) if cause else wait
+    cause, takes = data_causes.cause(case), _takes(case, wait)
+    saved = min(cause.saved, takes) if cause else wait
     if saved < LEAST_SHARE:
         return None
     name = cause.name if cause else ""
@@ -53,6 +53,7 @@ def waiting_for_data(case: Case) -> Finding | None:
         places=cause.places if cause and cause.places else distinct(lines),
         levers=levers,
         cause=name,
+        takes=takes,
     )
 
 
@@ -64,8 +65,9 @@ def waited(case: Case) -> float:
     return case.share(Phase.DATA) * _drawing(case)
 
 
-def _most(case: Case) -> float:
-    return waited(case) if case.on_gpu else 1.0
+def _takes(case: Case, wait: float) -> float:
+    """What a GPU is kept waiting for is at most what it idles; cores may be short besides."""
+    return wait if case.on_gpu else max(wait, loading(case).saved_without(1.0))
 
 
 def _drawing(case: Case) -> float:
