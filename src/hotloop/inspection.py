@@ -56,6 +56,8 @@ class LoaderLook:
     """Only of a worker: those of the job's own process are among the others."""
     item_queued_seconds: list[float] = field(default_factory=list)
     """Of `item_cpu_seconds`, those without a core: others had them. Empty: not known."""
+    collate_queued_seconds: list[float] = field(default_factory=list)
+    """Of `collate_seconds`, likewise."""
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,16 @@ def test_time_in_the_queue_for_a_core_is_no_work() -> None:
     assert own.items_cpu == pytest.approx(0.004)
 
 
+def test_putting_together_waits_for_a_core_as_items_do() -> None:
+    look = LoaderLook(0, [0.003] * 16, [0.0025] * 16, [0.009, 0.002], [8, 8])
+    told = replace(look, collate_queued_seconds=[0.008, 0.001])
+    crowded, own = (
+        loading(case(training(), Inspection(loaders=[one]), **with_loader(workers=2)))
+        for one in (look, told)
+    )
+    assert crowded.collate == pytest.approx(0.0055) and own.collate == pytest.approx(0.001)
+
+
 def test_what_a_loader_says_of_itself_is_believed() -> None:
     known = loading(case(training(), **with_loader(batches=7, prefetch=5)))
     assert (known.batches_a_pass, known.ahead, known.batches) == (7, 5, 1.0)

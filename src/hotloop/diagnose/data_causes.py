@@ -27,7 +27,8 @@ from hotloop.timeline import Phase
 MOST_OF_IT = 0.5
 """Of the loading work. A cause that explains less of it is not what the wait is about."""
 NAMED = 0.3
-"""The same for what a line does: part of the work is always that of the loader itself."""
+"""The same for what lines of the items do: part of the work is always that of the loader itself.
+Of collation the rest is known, it is the items': that must be most of the work."""
 ON_A_CORE = 0.5
 """Of an item's time, where a core was free: one that computes less waits for something."""
 FEW = 0.05
@@ -154,7 +155,7 @@ def _too_few_workers(case: Case, load: Loading) -> Cause | None:
     if load.items:
         evidence.append(f"the data of a step takes {seconds(load.items + load.collate)} to load")
     if does := _work(case, load):
-        evidence.append(f"most of that is {does.name}")
+        evidence += does.evidence
     places = distinct([*at_the_loader(seen), *_places(seen_loading(case))])
     return Cause("too_few_workers", saved, tuple(evidence), places)
 
@@ -168,7 +169,7 @@ def _work(case: Case, load: Loading) -> Cause | None:
             parts[data_kinds.Kind.COLLATION], 1 - _of_items(load)
         )
     kind = max(parts, key=lambda one: parts[one])
-    if parts[kind] < NAMED:
+    if parts[kind] < (MOST_OF_IT if kind is data_kinds.Kind.COLLATION else NAMED):
         return None
     evidence = (f"{percent(parts[kind])} of the loading is {kind.value}",)
     places = _places([one for one in seen if data_kinds.kind_of(one) is kind])

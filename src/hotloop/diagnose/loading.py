@@ -133,7 +133,7 @@ def loading(case: Case) -> Loading:
         threads=threads,
         items=batches * _a_batch(looks, [s for look in looks for s in given_a_core(look)]),
         items_cpu=batches * _a_batch(looks, [s for look in looks for s in _computed(look)]),
-        collate=batches * _mean([s for look in looks for s in look.collate_seconds]),
+        collate=batches * _mean([s for look in looks for s in _put_together(look)]),
         alone=statistics.median(alone) if alone else None,
         handed=batches * statistics.median(handed) if handed else 0.0,
         batches=batches or 1.0,
@@ -144,15 +144,18 @@ def loading(case: Case) -> Loading:
 
 def given_a_core(look: LoaderLook) -> list[float]:
     """What each item takes without the time that others had the core: any may be met by that."""
-    return _without_queues(look, look.item_seconds)
+    return _without_queues(look.item_seconds, look.item_queued_seconds)
 
 
 def _computed(look: LoaderLook) -> list[float]:
-    return _without_queues(look, look.item_cpu_seconds)
+    return _without_queues(look.item_cpu_seconds, look.item_queued_seconds)
 
 
-def _without_queues(look: LoaderLook, seconds: list[float]) -> list[float]:
-    queued = look.item_queued_seconds
+def _put_together(look: LoaderLook) -> list[float]:
+    return _without_queues(look.collate_seconds, look.collate_queued_seconds)
+
+
+def _without_queues(seconds: list[float], queued: list[float]) -> list[float]:
     if len(queued) != len(seconds):
         return seconds
     return [max(took - lost, 0.0) for took, lost in zip(seconds, queued, strict=True)]

@@ -127,6 +127,15 @@ def test_collation_is_timed_by_itself() -> None:
     assert finding.levers == ()  # it puts together what others have made
 
 
+def test_collation_is_no_cause_where_the_rest_is_the_items() -> None:
+    one = loaded((90.0, [ITEM]), item=0.001, collate_seconds=[0.005] * 10)  # 38% of the loading
+    finding = found(one)
+    assert finding.cause == "" and finding.title.endswith("waits for data")
+    assert finding.levers == ("cache_dataset",)
+    few = found(case(waits(), one.inspection, cores=16, **with_loader(workers=2)))
+    assert few.cause == "too_few_workers" and not any("most" in line for line in few.evidence)
+
+
 def test_items_that_keep_no_core_busy_wait_for_storage() -> None:
     finding = found(loaded((90.0, [ITEM]), item_cpu_seconds=[0.0001] * 80))
     assert finding.cause == "storage" and ITEM in finding.places

@@ -108,10 +108,11 @@ class LoaderProbe:
         return item
 
     def _batch(self, fetcher: Any, items: list[Any]) -> Any:
-        began = perf_counter()
+        began, queued = perf_counter(), self._occupation.queued()
         batch = fetcher.collate_fn(items if fetcher.auto_collation else items[0])
         if len(self._look.collate_seconds) < MOST_ITEMS:
             self._look.collate_seconds.append(perf_counter() - began)
+            self._look.collate_queued_seconds.append(self._occupation.queued() - queued)
             self._look.batch_items.append(len(items))
         if self._sampler is not None and monotonic() > self._next:
             self._leave(self._sampler)
