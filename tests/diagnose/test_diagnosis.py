@@ -11,7 +11,7 @@ from hotloop.diagnose.diagnosis import EXPLAINED_BY, diagnose, unexplained
 from hotloop.diagnose.registry import RULES
 from hotloop.levers.registry import LEVERS
 from tests.builders import Log
-from tests.diagnose.making import case
+from tests.diagnose.making import case, hand_drawn
 
 
 def finding(rule: str, share: float, **changes: object) -> Finding:
@@ -94,6 +94,13 @@ class TestVerdict:
 
     def test_nothing_stands_out(self, found: list[Finding]) -> None:
         assert "Nothing stands out: " in diagnose(case()).verdict
+
+    def test_a_step_that_hardly_trains_is_not_called_training(self, found: list[Finding]) -> None:
+        log = hand_drawn(lambda log: log.forward(2, 8).backward(2).optimizer(1).wait(15).data(0))
+        said = "Nothing stands out, though only 25% of a step is training."
+        assert diagnose(case(log)).verdict == said
+        found.append(finding("a", 0.0, title="71% goes by between its parts", is_limit=False))
+        assert diagnose(case(log)).verdict == "71% goes by between its parts."
 
 
 class TestTheRegistry:

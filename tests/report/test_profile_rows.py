@@ -102,6 +102,9 @@ def test_the_unknown_is_left_out_or_named() -> None:
     assert facts(found, "loss") == ["none seen"]
     assert facts(found, "loader") == ["none: the script draws its batches by hand"]
     assert facts(found, "optimizer") == ["none stepped: a backward pass counts as a step"]
+    assert facts(found, "model") == ["none seen: samples are not counted"]
+    with_loader = told(measurement(inventory=Inventory(loaders=[loader()])))
+    assert facts(with_loader, "model") == ["none seen"]
     assert facts(found, "warm-up") == facts(found, "pauses") == facts(found, "note") == []
 
 

@@ -15,6 +15,9 @@ from hotloop.diagnose.wording import in_a_sentence, seconds
 WEIGHTS = {Effort.SETTING: 1.0, Effort.LINES: 0.95, Effort.REWRITE: 0.85}
 """Of two that could win about as much, the one that is done sooner stands first."""
 
+MOSTLY = 0.5
+"""Of a step. Of one that trains for less than that, nobody says that it is the training itself."""
+
 MUCH_MORE = 1.5
 """Times what a finding's own remedy wins: then what wins it belongs in the verdict, too."""
 
@@ -102,4 +105,7 @@ def _verdict(case: Case, findings: tuple[Finding, ...]) -> str:
     if roof is not None:
         return f"{roof.title}."
     computing = case.share("forward", "backward", "optimizer")
+    if computing < MOSTLY:
+        remark = next((f"{finding.title}." for finding in findings), "")
+        return remark or f"Nothing stands out, though only {computing:.0%} of a step is training."
     return f"Nothing stands out: {computing:.0%} of a step is the training itself."

@@ -169,6 +169,8 @@ def _loss(found: Figures) -> str:
 def _script_facts(measurement: Measurement) -> list[tuple[str, str]]:
     inventory = measurement.inventory
     facts = _alike("model", map(_model, inventory.models))
+    if not inventory.models:
+        facts.append(("model", f"none seen{_uncounted(inventory)}"))
     facts += _alike("optimizer", map(_optimizer, inventory.optimizers))
     if not inventory.optimizers:
         facts.append(("optimizer", "none stepped: a backward pass counts as a step"))
@@ -177,6 +179,11 @@ def _script_facts(measurement: Measurement) -> list[tuple[str, str]]:
         facts.append(("loader", "none: the script draws its batches by hand"))
     facts.append(("precision", _precision(inventory, measurement.software.device)))
     return facts
+
+
+def _uncounted(inventory: Inventory) -> str:
+    """Without a loader either, nobody knows how many samples a step is made on."""
+    return "" if inventory.loaders else ": samples are not counted"
 
 
 def _alike(label: str, told: Iterable[str]) -> list[tuple[str, str]]:

@@ -36,6 +36,7 @@ def test_what_is_done_by_hand_is_said() -> None:
     assert finding is not None
     assert [line for line in finding.evidence if "by hand" in line] == list(finding.evidence[1:])
     assert len(finding.evidence) == 3
+    assert "no call of a module was seen" in finding.evidence[2]  # there may have been some
 
 
 def test_on_a_gpu_the_cpu_waits_there() -> None:

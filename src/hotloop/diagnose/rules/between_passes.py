@@ -38,5 +38,5 @@ def _evidence(case: Case, share: float) -> tuple[str, ...]:
     if not inventory.optimizers:
         found.append("no optimizer steps: weights that are updated by hand are among it")
     if not inventory.models:
-        found.append("no module is called: a loss that is computed by hand is among it")
+        found.append("no call of a module was seen: a loss that is computed by hand is among it")
     return tuple(found)
