@@ -28,6 +28,14 @@ def usual_folder() -> str:
         tempfile.tempdir = chosen
 
 
+_apart: list[str] = []
+
+
+def kept_apart() -> tuple[str, ...]:
+    """The folder whose files go with the trial, by each of its names. Forked processes know it."""
+    return tuple(dict.fromkeys(name for one in _apart for name in (one, realpath(one))))
+
+
 def keep_apart(scratch: str) -> None:
     """From here on, in this process and those it forks; of those it spawns the sockets alone."""
     usual, ours = usual_folder(), join(scratch, FOLDER)
@@ -35,6 +43,7 @@ def keep_apart(scratch: str) -> None:
     if elsewhere or len(os.fsencode(join(ours, SOCKET))) >= LONGEST:
         return
     os.makedirs(ours, mode=0o700, exist_ok=True)
+    _apart[:] = [ours]
     process.current_process()._config["tempdir"] = ours  # type: ignore[attr-defined]
     settled: Any = getattr(tempfile, "_sanitize_params", None)
     if settled is None:

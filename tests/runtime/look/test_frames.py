@@ -3,12 +3,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import msgspec
 import pytest
 
-from hotloop.runtime.look.frames import DEEPEST, Frames, Places, places
+from hotloop.runtime import temporary
+from hotloop.runtime.look.frames import CACHES, DEEPEST, Frames, Places, places
 from hotloop.runtime.tracebacks import OURS
 
 
@@ -63,6 +65,35 @@ def test_what_lies_beside_the_script_is_the_users_even_where_installed(
     monkeypatch.setitem(sys.modules, "__main__", main)
     assert frames.is_users(os.path.join(folder, "model.py"))
     assert not frames.is_users(json.__file__)
+
+
+@pytest.mark.parametrize("cache", CACHES)
+def test_code_that_is_written_as_the_trial_runs_is_nobodys(
+    cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even where the folder of our own lies beside the script."""
+    main = ModuleType("__main__")
+    main.__file__ = str(tmp_path / "train.py")
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    monkeypatch.setenv(cache, str(tmp_path / ".hotloop" / "cache"))
+    monkeypatch.setattr(temporary, "_apart", [str(tmp_path / "apart")])
+    made = Frames()
+    assert made.is_users(str(tmp_path / "model.py"))
+    assert not made.is_users(str(tmp_path / ".hotloop" / "cache" / "tt" / "cttg.py"))
+    assert not made.is_users(str(tmp_path / "apart" / "_remote_module.py"))
+    monkeypatch.setenv(cache, str(tmp_path))  # whoever says so himself has his script there
+    assert Frames().is_users(str(tmp_path / "model.py"))
+
+
+def test_from_such_code_one_walks_on_to_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(temporary, "_apart", [str(tmp_path)])
+    made, written = Frames(), tmp_path / "written.py"
+    made_code = compile("def call(function): return function()", str(written), "exec")
+    exec(made_code, scope := {})  # type: ignore[var-annotated]
+    number = scope["call"](lambda: made.line(sys._getframe(1)))
+    assert number is not None and made.known[number].file == __file__
 
 
 def test_the_users_line_behind_a_librarys(frames: Frames) -> None:

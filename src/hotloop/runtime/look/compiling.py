@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from hotloop.inspection import Compilation
+from hotloop.runtime.look.frames import Frames
 
 
 def compiled_so_far() -> int:
@@ -13,11 +14,12 @@ def compiled_so_far() -> int:
 
 
 def compilations(known: int) -> list[Compilation]:
-    """Those after the first `known`."""
+    """Those after the first `known`. Of a function that is not the user's own no file is told."""
+    is_users = Frames().is_users
     return [
         Compilation(
             function=metric.co_name or "",
-            file=metric.co_filename or "",
+            file=metric.co_filename if is_users(metric.co_filename or "<unknown>") else "",
             line=metric.co_firstlineno or 0,
             seconds=(metric.duration_us or 0) / 1e6,
             reason=str(getattr(metric, "recompile_reason", None) or ""),

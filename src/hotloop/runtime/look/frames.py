@@ -10,7 +10,11 @@ import sysconfig
 from types import CodeType, FrameType
 
 from hotloop.inspection import Frame
+from hotloop.runtime.temporary import kept_apart
 from hotloop.runtime.tracebacks import OURS
+
+CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+"""Of what compilers write: Python of nobody's, by names that change with every letter of it."""
 
 DEEPEST = 80
 """Frames of one stack. What lies further out than that tells nothing."""
@@ -42,6 +46,7 @@ class Frames:
         that no other comes to lie there."""
         self._is_users: dict[str, bool] = {}
         self._installed = tuple(_folders())
+        self._generated = tuple(_generated())
         self._home = ""
 
     def stack(self, frame: FrameType | None) -> list[int]:
@@ -95,14 +100,22 @@ class Frames:
         """What lies beside the script is the user's, even where that was installed."""
         if file.startswith(("<", OURS)):
             return False
-        path = os.path.abspath(file)
-        return path.startswith(self._beside_the_script()) or not path.startswith(self._installed)
+        path, home = os.path.abspath(file), self._beside_the_script()
+        if any(path.startswith(one) and not home.startswith(one) for one in self._generated):
+            return False
+        return path.startswith(home) or not path.startswith(self._installed)
 
     def _beside_the_script(self) -> str:
         if not self._home:
             main = getattr(sys.modules.get("__main__"), "__file__", None)
             self._home = os.path.dirname(os.path.abspath(main)) + os.sep if main else os.devnull
         return self._home
+
+
+def _generated() -> set[str]:
+    """Where a trial keeps code that is written as it runs: nobody wrote that, or can look it up."""
+    paths = [*kept_apart(), *(os.environ.get(name, "") for name in CACHES)]
+    return {os.path.abspath(path) + os.sep for path in paths if path}
 
 
 def _folders() -> set[str]:
