@@ -9,6 +9,7 @@ from hotloop.diagnose import diagnosis
 from hotloop.diagnose.base import Case, Effort, Finding
 from hotloop.diagnose.diagnosis import EXPLAINED_BY, diagnose, unexplained
 from hotloop.diagnose.registry import RULES
+from hotloop.figures import PhaseShare
 from hotloop.levers.registry import LEVERS
 from tests.builders import Log
 from tests.diagnose.making import case, hand_drawn
@@ -99,8 +100,18 @@ class TestVerdict:
         log = hand_drawn(lambda log: log.forward(2, 8).backward(2).optimizer(1).wait(15).data(0))
         said = "Nothing stands out, though only 25% of a step is training."
         assert diagnose(case(log)).verdict == said
-        found.append(finding("a", 0.0, title="71% goes by between its parts", is_limit=False))
-        assert diagnose(case(log)).verdict == "71% goes by between its parts."
+        found.append(finding("a", 0.0, title="Memory grows", is_limit=False))
+        assert diagnose(case(log)).verdict == said
+        title = "71% of a step goes by between its parts"
+        found.append(finding("between_passes", 0.0, title=title, is_limit=False))
+        assert diagnose(case(log)).verdict == f"{title}."
+
+    def test_a_gpu_trains_by_its_own_clock(self, found: list[Finding]) -> None:
+        one = case(hand_drawn(lambda log: log.forward(2, 8).backward(2).optimizer(1).wait(15)))
+        phases = (PhaseShare("forward", 0.008, 0.4), PhaseShare("backward", 0.01, 0.5))
+        busy = replace(one, figures=replace(one.figures, gpu_phases=phases))
+        said = "Nothing stands out: 90% of a step is the training itself."
+        assert diagnose(busy).verdict == said
 
 
 class TestTheRegistry:

@@ -15,6 +15,8 @@ from hotloop.diagnose.wording import in_a_sentence, seconds
 WEIGHTS = {Effort.SETTING: 1.0, Effort.LINES: 0.95, Effort.REWRITE: 0.85}
 """Of two that could win about as much, the one that is done sooner stands first."""
 
+COMPUTING = ("forward", "backward", "optimizer")
+
 MOSTLY = 0.5
 """Of a step. Of one that trains for less than that, nobody says that it is the training itself."""
 
@@ -104,8 +106,16 @@ def _verdict(case: Case, findings: tuple[Finding, ...]) -> str:
     roof = next((finding for finding in findings if finding.rule == "at_the_roof"), None)
     if roof is not None:
         return f"{roof.title}."
-    computing = case.share("forward", "backward", "optimizer")
+    computing = _computing(case)
     if computing < MOSTLY:
-        remark = next((f"{finding.title}." for finding in findings), "")
-        return remark or f"Nothing stands out, though only {computing:.0%} of a step is training."
+        between = next((finding for finding in findings if finding.rule == "between_passes"), None)
+        only = f"Nothing stands out, though only {computing:.0%} of a step is training."
+        return only if between is None else f"{between.title}."
     return f"Nothing stands out: {computing:.0%} of a step is the training itself."
+
+
+def _computing(case: Case) -> float:
+    """By the GPU's clock where there is one: its CPU may wait anywhere for what it has queued."""
+    if not case.figures.gpu_phases:
+        return case.share(*COMPUTING)
+    return sum(phase.share for phase in case.figures.gpu_phases if phase.phase in COMPUTING)

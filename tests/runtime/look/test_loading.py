@@ -54,8 +54,8 @@ def test_items_and_batches_of_the_jobs_own_process(torch: Any, probe: LoaderProb
     assert sum(look.item_cpu_seconds) < sum(look.item_seconds) / 2  # it slept
     pairs = zip(look.item_queued_seconds, look.item_cpu_seconds, strict=True)
     assert all(0 <= queued <= occupied for queued, occupied in pairs)
-    pairs = zip(look.collate_queued_seconds, look.collate_seconds, strict=True)
-    assert all(0 <= queued <= took + 0.01 for queued, took in pairs)
+    assert len(look.collate_queued_seconds) == 3
+    assert all(queued >= 0 for queued in look.collate_queued_seconds)
 
 
 def test_a_dataset_that_hands_out_batches(torch: Any, probe: LoaderProbe) -> None:
