@@ -19,7 +19,7 @@ CHILD = [
     *below("hotloop.measurement", "hotloop.evidence", "hotloop.inspection", "hotloop.depth"),
     *below("hotloop.trial.spec", "hotloop.trial.result"),
     *below("hotloop.levers", "hotloop.errors", "hotloop.seams", "hotloop.topology"),
-    *below("hotloop.collecting"),
+    *below("hotloop.collecting", "hotloop.processes"),
     *below("hotloop.trial.enter", "hotloop.trial.kernel"),
     *below("hotloop.training", "hotloop.training_job", "hotloop.plan", "hotloop.job"),
 ]

@@ -91,12 +91,24 @@ class Memory:
     """What models and optimizers held at the end, where the first of the parameters lies."""
     gradients: int | None = None
     optimizer: int | None = None
+    children_peak: int | None = None
+    """What child processes held that lived at the same time, beyond what they share with others.
+    None in studies of a hotloop that did not look, and where there is no /proc."""
 
     @property
     def peak(self) -> int | None:
-        """The GPU's where there is one: it is what a job runs out of."""
-        on_host = self.device_peak_allocated is None
-        return self.host_peak if on_host else self.device_peak_allocated
+        """The GPU's where it was used: it is what a job runs out of."""
+        return self.device_peak_allocated or self.host_together
+
+    @property
+    def host_together(self) -> int | None:
+        """Of the main process and its children."""
+        return None if self.host_peak is None else self.host_peak + (self.children_peak or 0)
+
+    @property
+    def counts_children(self) -> bool:
+        """Whether its peak is also that of child processes."""
+        return not self.device_peak_allocated and bool(self.children_peak)
 
 
 @dataclass(frozen=True)

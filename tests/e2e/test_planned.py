@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,6 +69,46 @@ def test_what_is_measured_under_a_plan_has_its_receipt(planned: Desk) -> None:
     assert receipt["applied"]
     assert found["inventory"]["loaders"][0]["workers"] == 2
     assert planned.study()["trials"][0]["plan"]["levers"] == [WORKERS]
+
+
+HUNGRY = (
+    TORCH
+    + """\
+class Items(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4000
+
+    def __getitem__(self, index):
+        scratch = torch.ones(16 * 2**20)  # 64 MiB, for a moment
+        return torch.randn(4) * scratch[index]
+
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for x in torch.utils.data.DataLoader(Items(), batch_size=1):
+    optimizer.zero_grad()
+    model(x).square().mean().backward()
+    optimizer.step()
+"""
+)
+
+
+@pytest.mark.skipif(bool(GpuWatch().look()), reason="shows what happens without a GPU")
+@pytest.mark.skipif(
+    not Path("/proc/self/smaps_rollup").exists(), reason="nobody says what is shared"
+)
+def test_memory_that_moves_to_workers_is_not_saved(desk: Desk) -> None:
+    """Two workers of 64 MiB each once counted as 64 MiB less."""
+    desk.write(HUNGRY)
+    plan(desk, WORKERS)
+    runs = [
+        json.loads(desk.profile("--no-look", "--steps", "20", *words, "--json", "train.py").out)
+        for words in ((), ("--plan", "hotloop.json"))
+    ]
+    plain, planned = (run["memory"] for run in runs)
+    assert planned["host_peak"] < plain["host_peak"]
+    assert plain["children_peak"] == 0
+    assert 128 * 2**20 < planned["children_peak"] < 200 * 2**20
+    assert planned["host_peak"] + planned["children_peak"] > plain["host_peak"]
 
 
 @pytest.mark.skipif(bool(GpuWatch().look()), reason="shows what happens without a GPU")

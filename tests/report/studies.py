@@ -32,6 +32,13 @@ def timed(purpose: str, plan: Plan, ms: float, **changes: Any) -> Trial:
     return trial(**{"purpose": purpose, "plan": plan, "measurement": made, **changes})
 
 
+def with_children(made: Trial, size: int) -> Trial:
+    """The same, with child processes that hold so much."""
+    assert made.measurement is not None
+    memory = replace(made.measurement.memory, children_peak=size)
+    return replace(made, measurement=replace(made.measurement, memory=memory))
+
+
 def failed(purpose: str, plan: Plan, **changes: Any) -> Trial:
     return trial(**{"purpose": purpose, "plan": plan, "measurement": None, **changes})
 

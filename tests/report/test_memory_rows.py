@@ -39,6 +39,15 @@ def test_what_is_not_known_is_not_zero() -> None:
     assert sizes(held(Memory(host_peak=2**20), models=[]))[0] is None
 
 
+def test_child_processes_are_in_the_peak_of_a_host() -> None:
+    found = held(Memory(host_peak=2**20, children_peak=2**20))
+    assert found is not None and found.peak == 2**21
+    assert sum(size or 0 for size in sizes(found)) == 2**21
+    assert "child processes" in found.kinds[-1].name
+    alone = held(Memory(host_peak=2**20, children_peak=0))
+    assert alone is not None and "child processes" not in alone.kinds[-1].name
+
+
 def test_what_was_read_is_not_guessed() -> None:
     read = Memory(device_peak_allocated=1000, weights=100, gradients=90, optimizer=0)
     assert sizes(held(read, models=[], optimizers=[optimizer(name="SGD")])) == [100, 90, 0, 810]

@@ -115,6 +115,15 @@ def test_the_unknown_is_left_out_or_named() -> None:
         (Memory(device_peak_allocated=2**30, device_total=2**33), "GPU 1.0 GiB of 8.0 GiB"),
         (Memory(host_peak=2**30), "host 1.0 GiB"),
         (Memory(device_total=2**33), "unknown"),
+        (
+            Memory(host_peak=2**30, children_peak=2**31, worker_peaks=[2**31, 2**31]),
+            "host 3.0 GiB (1.0 GiB of the script, 2.0 GiB of child processes)",
+        ),
+        (Memory(host_peak=2**30, children_peak=0), "host 1.0 GiB"),
+        (  # of a hotloop that did not ask what they share
+            Memory(host_peak=2**30, worker_peaks=[2**31, 2**31]),
+            "host 1.0 GiB · 2 child processes up to 2.0 GiB",
+        ),
     ],
 )
 def test_unknown_memory_is_never_zero(known: Memory, text: str) -> None:

@@ -11,7 +11,7 @@ from hotloop.search.parts import Contribution
 from hotloop.search.proof import Proof
 from hotloop.study import Options, Refused, Soaked
 from tests.builders import on_gpu
-from tests.report.studies import BOTH, lost, ratio, same, searched, timed, won
+from tests.report.studies import BOTH, lost, ratio, same, searched, timed, with_children, won
 
 
 def texts(found: SearchRows, label: str) -> list[str]:
@@ -33,6 +33,13 @@ class TestWon:
         headline = rows(won(options=Options(objective="memory"))).headline
         assert headline.startswith("2.00× less memory [1.99, 2.01], ")
         assert ": 1.0 GiB → 1.0 GiB, 20.0 ms → 10.0 ms a step" in headline
+
+    def test_it_says_whose_memory_it_is(self) -> None:
+        """Of a job whose plan starts workers, or which has some itself."""
+        record = won(options=Options(objective="memory"))
+        trials = tuple(with_children(trial, 2**29) for trial in record.trials)
+        headline = rows(replace(record, trials=trials)).headline
+        assert ": 1.5 GiB → 1.5 GiB with child processes, 20.0 ms" in headline
 
     def test_the_ladder_begins_with_the_job_as_it_is(self) -> None:
         start, bf16, compiled = rows(won()).ladder

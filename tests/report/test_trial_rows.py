@@ -128,5 +128,15 @@ def test_a_search_for_memory_is_told_in_bytes() -> None:
 
 def test_memory_is_the_gpus_where_there_is_one() -> None:
     assert Memory(host_peak=7).peak == 7
-    assert Memory(host_peak=7, device_peak_allocated=0).peak == 0
+    assert Memory(host_peak=7, device_peak_allocated=3, children_peak=2).peak == 3
+
+
+def test_on_a_host_it_is_also_that_of_child_processes() -> None:
+    assert Memory(host_peak=7, children_peak=2).peak == 9
+    assert Memory(children_peak=2).peak is None
+    wide = timed("baseline", Plan(), 20)
+    assert wide.measurement is not None
+    beside = replace(wide.measurement, memory=Memory(host_peak=2**29, children_peak=2**29))
+    row = told(replace(wide, measurement=beside), objective="memory")[0]
+    assert row.value == "1.0 GiB"
     assert Memory().peak is None

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from hotloop.trial import reaping
+from hotloop import processes
+from hotloop.measurement import Memory
+from hotloop.trial import launch, reaping, tree
 from hotloop.trial.tree import ProcessTree
 
 # A process that starts another and says its number. The other may leave the group; or stay, and be
@@ -110,21 +112,80 @@ def test_a_process_that_has_ended_is_no_problem() -> None:
 @needs_proc
 def test_the_tree_knows_the_memory_of_everyone(family: Callable[..., Family]) -> None:
     one = family("leaves")
-    tree = ProcessTree(one.process.pid)
-    assert tree.main_now is None
-    tree.look()
-    assert tree.main_now is not None and tree.main_now > 2**20
+    watched = ProcessTree(one.process.pid)
+    assert watched.main_now is None
+    watched.look()
+    assert watched.main_now is not None and watched.main_now > 2**20
     if Path(f"/proc/{one.process.pid}/task/{one.process.pid}/children").exists():
-        assert set(tree.worker_peaks) == {one.child}
-        assert tree.worker_peaks[one.child] > 0
+        assert set(watched.worker_peaks) == {one.child}
+        assert watched.worker_peaks[one.child] > 0
+        assert watched.children_peak is not None
 
 
 @needs_proc
 def test_the_tree_remembers_who_has_gone(family: Callable[..., Family]) -> None:
     one = family()
-    tree = ProcessTree(one.process.pid)
-    tree.look()
-    before = tree.main_now, dict(tree.worker_peaks)
+    watched = ProcessTree(one.process.pid)
+    watched.look()
+    before = watched.main_now, dict(watched.worker_peaks), watched.children_peak
     one.end()
-    tree.look()
-    assert (tree.main_now, tree.worker_peaks) == before
+    watched.look()
+    assert (watched.main_now, watched.worker_peaks, watched.children_peak) == before
+
+
+class TestChildrenOnPaper:
+    @pytest.fixture
+    def living(self, monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
+        """What each holds that lives now."""
+        held: dict[int, int] = {}
+        monkeypatch.setattr(processes, "descendants", lambda pid: dict.fromkeys(held, pid))
+        monkeypatch.setattr(
+            processes, "held_by", lambda children: sum(held[pid] for pid in children)
+        )
+        monkeypatch.setattr(tree, "REST", 0.0)
+        return held
+
+    def test_only_those_add_up_that_live_at_the_same_time(self, living: dict[int, int]) -> None:
+        watched = ProcessTree(-1)
+        for now in ({1: 10}, {1: 10, 2: 15}, {3: 20}):
+            living.clear()
+            living.update(now)
+            watched.look()
+        assert watched.children_peak == 25
+
+    def test_what_takes_the_kernel_long_is_asked_less_often(
+        self, living: dict[int, int], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        clock, asked = [0.0], []
+
+        def slow(children: dict[int, int]) -> int:
+            asked.append(clock[0])
+            clock[0] += 0.05
+            return 0
+
+        monkeypatch.setattr(tree, "REST", 100.0)
+        monkeypatch.setattr(processes, "held_by", slow)
+        monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+        watched = ProcessTree(-1)
+        for second in range(12):
+            clock[0] = max(clock[0], float(second))
+            watched.look()
+        assert asked == [0.0, 6.0]
+
+    def test_where_there_is_no_proc_nothing_is_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(processes, "descendants", lambda pid: None)
+        watched = ProcessTree(-1)
+        watched.look()
+        assert watched.children_peak is None
+
+
+@pytest.mark.parametrize(
+    ("by_itself", "from_here", "known"), [(7, 5, 7), (5, 7, 7), (None, 5, 5), (None, None, None)]
+)
+def test_a_trial_and_its_launcher_have_both_looked(
+    by_itself: int | None, from_here: int | None, known: int | None
+) -> None:
+    watched = ProcessTree(-1)
+    watched.children_peak, watched.worker_peaks = from_here, {1: 3, 2: 4}
+    found = launch.with_children(Memory(host_peak=9, children_peak=by_itself), watched)
+    assert found == Memory(host_peak=9, children_peak=known, worker_peaks=[4, 3])

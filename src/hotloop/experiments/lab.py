@@ -181,8 +181,6 @@ def _read(trial: Trial) -> tuple[Run | None, str]:
     found = figures(trial.measurement) if trial.measurement else None
     if trial.state is not State.COMPLETE or trial.measurement is None or found is None:
         return None, trial.reason or "Too few steps were seen."
-    memory = trial.measurement.memory
     once = found.one_off_seconds + sum(receipt.once_seconds for receipt in trial.receipts)
-    peak = memory.device_peak_allocated or memory.host_peak
-    step = found.step.mean / trial.own_batches
+    peak, step = trial.measurement.memory.peak, found.step.mean / trial.own_batches
     return Run(step, found.samples_per_second, peak, once, found.last_loss), ""

@@ -62,8 +62,7 @@ class CheckpointBlocks(Lever):
     @classmethod
     def expected(cls, seen: Seen) -> Expectation:
         models = seen.measurement.inventory.models
-        memory = seen.measurement.memory
-        peak = memory.device_peak_allocated or memory.host_peak
+        peak = seen.measurement.memory.peak
         if seen.objective != "memory":
             return refuse("it costs time; --objective memory tries it")
         if not any(model.blocks for model in models):

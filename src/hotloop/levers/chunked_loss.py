@@ -62,8 +62,7 @@ class ChunkedLoss(Lever):
         if not losses:
             return refuse("no cross-entropy was seen")
         copy = max(_wide(one.itemsize) * one.elements / one.calls for one in losses)
-        memory = seen.measurement.memory
-        peak = memory.device_peak_allocated or memory.host_peak or 0
+        peak = seen.measurement.memory.peak or 0
         part = copy / peak if peak else 0.0
         if part < LARGE:
             return refuse(f"a copy of the logits in float32 is {part:.1%} of its memory")

@@ -14,6 +14,8 @@ from hotloop.report.waterfall_rows import Gain, gain
 from hotloop.study import Found, Study
 from hotloop.trial.trial import State, Trial
 
+WITH_CHILDREN = "with child processes"
+
 
 @dataclass(frozen=True)
 class Headline:
@@ -121,7 +123,7 @@ def _of_search(found: SearchFigures) -> tuple[KeyFigure, ...]:
     kept = [
         _change("a step", before, after, lambda pace: units.seconds(pace.step_seconds)),
         _change("an epoch", before, after, _epoch),
-        _change("peak memory", before, after, _memory),
+        _change("peak memory", before, after, _memory, _whose_memory(before, after)),
         KeyFigure("the search took", units.seconds(found.seconds), note=_runs(found.runs)),
     ]
     if found.payback is not None:
@@ -136,12 +138,16 @@ def _runs(count: int) -> str:
 
 
 def _change(
-    label: str, before: Pace | None, after: Pace | None, words: Callable[[Pace], str]
+    label: str,
+    before: Pace | None,
+    after: Pace | None,
+    words: Callable[[Pace], str],
+    note: str = "",
 ) -> KeyFigure | None:
     """None where it was not measured: nothing is said then."""
     then = words(before) if before else ""
     now = words(after) if after else ""
-    return KeyFigure(label, now or then, then if now else "") if now or then else None
+    return KeyFigure(label, now or then, then if now else "", note) if now or then else None
 
 
 def _epoch(pace: Pace) -> str:
@@ -152,12 +158,17 @@ def _memory(pace: Pace) -> str:
     return "" if pace.memory is None else units.size(pace.memory)
 
 
+def _whose_memory(*paces: Pace | None) -> str:
+    return WITH_CHILDREN if any(pace and pace.counts_children for pace in paces) else ""
+
+
 def _of_profile(study: Study, sides: tuple[Side, ...]) -> tuple[KeyFigure, ...]:
     measurement = sides[0].trial.measurement if sides else None
     found = figures(measurement) if measurement else None
     if measurement is None or found is None:
         return ()
     rate, held = found.samples_per_second, measurement.memory.peak
+    whose = WITH_CHILDREN if measurement.memory.counts_children else ""
     epoch = found.epoch_seconds
     numbers = study.diagnosis.numbers if study.diagnosis else None
     counted = numbers is not None and not numbers.flops_are_lower_bound
@@ -166,7 +177,7 @@ def _of_profile(study: Study, sides: tuple[Side, ...]) -> tuple[KeyFigure, ...]:
         ("throughput", "" if rate is None else f"{units.rate(rate)} samples/s", ""),
         ("an epoch", "" if epoch is None else units.seconds(epoch), ""),
         ("the slowest of 20 steps", units.seconds(found.step.p95), "95th percentile"),
-        ("peak memory", "" if held is None else units.size(held), ""),
+        ("peak memory", "" if held is None else units.size(held), whose),
         (
             "of the machine's peak",
             "" if busy is None else units.percent(busy),

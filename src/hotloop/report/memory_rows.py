@@ -67,8 +67,7 @@ def courses(study: Study) -> tuple[Course, ...]:
 
 def _held(label: str, measurement: Measurement) -> Held | None:
     memory = measurement.memory
-    on_gpu = memory.device_peak_allocated is not None
-    peak = memory.device_peak_allocated if on_gpu else memory.host_peak
+    on_gpu, peak = bool(memory.device_peak_allocated), memory.peak
     if peak is None:
         return None
     return Held(
@@ -85,6 +84,8 @@ def _kinds(measurement: Measurement, peak: int, on_gpu: bool) -> tuple[Kind, ...
     counted = _counted(measurement)
     rest = peak - sum(size or 0 for size in counted)
     name = "activations and the rest" if on_gpu else "activations, data, Python and the rest"
+    if measurement.memory.counts_children:
+        name = "activations, data, Python, child processes and the rest"
     if None in counted:
         name += ", with what is unknown"
     weights, gradients, state = counted

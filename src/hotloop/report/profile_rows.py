@@ -150,13 +150,21 @@ def _memory(memory: Memory) -> str:
         reserved = memory.device_peak_reserved
         note = f" ({units.size(reserved)} reserved)" if reserved is not None else ""
         parts.append(f"GPU {units.size(memory.device_peak_allocated)}{total}{note}")
-    if memory.host_peak is not None:
-        parts.append(f"host {units.size(memory.host_peak)}")
-    if memory.worker_peaks:
+    return " · ".join([*parts, *_host_memory(memory)]) or "unknown"
+
+
+def _host_memory(memory: Memory) -> list[str]:
+    """Each child as the kernel counts it has in it what it shares: such sizes do not add up."""
+    together, main, own = memory.host_together, memory.host_peak, memory.children_peak
+    if together is not None and main is not None and own:
+        parts = f"{units.size(main)} of the script, {units.size(own)} of child processes"
+        return [f"host {units.size(together)} ({parts})"]
+    said = [] if main is None else [f"host {units.size(main)}"]
+    if memory.worker_peaks and own is None:
         count = len(memory.worker_peaks)
         children = "a child process" if count == 1 else f"{count} child processes"
-        parts.append(f"{children} up to {units.size(memory.worker_peaks[0])}")
-    return " · ".join(parts) or "unknown"
+        said.append(f"{children} up to {units.size(memory.worker_peaks[0])}")
+    return said
 
 
 def _loss(found: Figures) -> str:

@@ -34,6 +34,8 @@ class Pace:
     """On the GPU's own clock. Empty: there is none, or nobody read it."""
     screened: bool
     """Measured in one process alone, which proves nothing."""
+    counts_children: bool = False
+    """Whether the memory is also that of child processes."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,7 @@ def _timed(trial: Trial) -> _Timed | None:
         phases=(),
         gpu_phases=(),
         screened=True,
+        counts_children=trial.measurement.memory.counts_children,
     )
     return _Timed(key(trial.plan), trial.purpose == "proof", pace, trial)
 
@@ -159,6 +162,7 @@ def _pace(timed: Sequence[_Timed], plan: Plan) -> Pace | None:
         phases=found.phases if found else (),
         gpu_phases=found.gpu_phases if found else (),
         screened=not chosen[0].proof,
+        counts_children=any(pace.counts_children for pace in paces),
     )
 
 

@@ -132,7 +132,9 @@ def _changes(before: Pace | None, after: Pace | None, objective: str) -> list[st
         epochs = units.seconds(after.epoch_seconds), units.seconds(before.epoch_seconds)
         changes.append(f"an epoch in {epochs[0]} instead of {epochs[1]}")
     if objective == "memory" and before.memory is not None and after.memory is not None:
-        changes.insert(0, f"{units.size(before.memory)} → {units.size(after.memory)}")
+        is_more = before.counts_children or after.counts_children
+        whose = " with child processes" if is_more else ""
+        changes.insert(0, f"{units.size(before.memory)} → {units.size(after.memory)}{whose}")
     return changes
 
 

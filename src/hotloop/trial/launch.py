@@ -14,6 +14,7 @@ from pathlib import Path
 from hotloop import codec
 from hotloop.errors import StudyNotWritable
 from hotloop.machine import GpuWatch
+from hotloop.measurement import Memory
 from hotloop.trial import bytecode, outcome, protection, reaping
 from hotloop.trial.environment import child_environment
 from hotloop.trial.order import Glimpse, Order, Watcher
@@ -211,9 +212,7 @@ class _Run:
         result = left.result
         measurement = result.measurement if result else None
         if measurement is not None:
-            peaks = sorted(tree.worker_peaks.values(), reverse=True)
-            memory = replace(measurement.memory, worker_peaks=peaks)
-            measurement = replace(measurement, memory=memory)
+            measurement = replace(measurement, memory=with_children(measurement.memory, tree))
         code = left.returncode
         return Trial(
             number=self._order.number,
@@ -237,6 +236,16 @@ class _Run:
             deep=result.deep if result else None,
             ran_out=result is not None and result.ended is Ended.SCRIPT,
         )
+
+
+def with_children(memory: Memory, tree: ProcessTree) -> Memory:
+    """As they were seen from here; at its end the trial has looked, too."""
+    looks = [seen for seen in (memory.children_peak, tree.children_peak) if seen is not None]
+    return replace(
+        memory,
+        worker_peaks=sorted(tree.worker_peaks.values(), reverse=True),
+        children_peak=max(looks, default=None),
+    )
 
 
 def _kernel_memory_kills() -> int:

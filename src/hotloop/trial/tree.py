@@ -1,51 +1,37 @@
-"""The memory of the processes a trial started, seen from outside.
-
-Read from /proc by hand: walking all processes of the machine several times a second would itself
-take the CPU that is being measured.
-"""
+"""The memory of the processes a trial started, looked at again and again."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import time
+
+from hotloop import processes
+
+REST = 100.0
+"""Times what it took to ask who shares what with whom: the kernel walks through all of a process's
+memory for that, some 20 ms a gigabyte, and the trial is to have the CPU."""
 
 
 class ProcessTree:
     def __init__(self, pid: int) -> None:
         self._pid = pid
+        self._not_before = 0.0
         self.main_now: int | None = None
         self.worker_peaks: dict[int, int] = {}
+        self.children_peak: int | None = None
+        """Of all that lived at the same time, beyond what they share."""
 
     def look(self) -> None:
         """Cheap enough for once a second. Where there is no /proc, nothing is known."""
-        self.main_now = _status(self._pid, "VmRSS") or self.main_now
-        for pid in _descendants(self._pid):
-            peak = _status(pid, "VmHWM")
+        self.main_now = processes.resident(self._pid) or self.main_now
+        children = processes.descendants(self._pid)
+        if children is None:
+            return
+        for pid in children:
+            peak = processes.peak_of(pid)
             if peak is not None:
                 self.worker_peaks[pid] = peak
-
-
-def _descendants(pid: int) -> list[int]:
-    found: list[int] = []
-    pending = [pid]
-    while pending:
-        current = pending.pop()
-        try:
-            text = Path(f"/proc/{current}/task/{current}/children").read_text(encoding="ascii")
-        except OSError:
-            continue
-        children = [int(word) for word in text.split()]
-        found += children
-        pending += children
-    return found
-
-
-def _status(pid: int, field: str) -> int | None:
-    """Bytes. None: gone, or unknown."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return None
-    for line in lines.splitlines():
-        if line.startswith(field + ":"):
-            return int(line.split()[1]) * 1024
-    return None
+        began = time.monotonic()
+        if began >= self._not_before:
+            self.children_peak = max(self.children_peak or 0, processes.held_by(children))
+            ended = time.monotonic()
+            self._not_before = ended + REST * (ended - began)

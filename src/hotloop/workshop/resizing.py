@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hotloop.figures import figures, training_loader
-from hotloop.measurement import Memory
 from hotloop.plan import LeverSetting, Plan
 from hotloop.search.batch_sizes import Curve, SizePoint, explore
 from hotloop.search.climb import BudgetSpent
@@ -56,7 +55,7 @@ def point(trial: Trial, size: int) -> SizePoint:
         return SizePoint(size, None, None, trial.reason or "Too few steps were seen.")
     if found.step.count < LEAST_STEPS:
         return SizePoint(size, None, None, "The job ends before enough of its steps are timed.")
-    return SizePoint(size, size / found.step.mean, _peak(trial.measurement.memory))
+    return SizePoint(size, size / found.step.mean, trial.measurement.memory.peak)
 
 
 def _is_gain(best: SizePoint, start: SizePoint) -> bool:
@@ -67,7 +66,3 @@ def _last(plan: Plan, workshop: Workshop) -> Trial | None:
     """The newest timed trial of this plan."""
     timed = [trial for trial in workshop.record.trials if trial.purpose == SCREEN]
     return next((t for t in reversed(timed) if t.plan.levers == plan.levers), None)
-
-
-def _peak(memory: Memory) -> int | None:
-    return memory.device_peak_allocated or memory.host_peak

@@ -19,8 +19,7 @@ def score_of(trial: Trial, objective: str) -> Score:
         starved = trial.state is State.OUT_OF_MEMORY
         return Score(None, trial.reason, applied, idle, starved)
     if objective == "memory":
-        memory = trial.measurement.memory
-        peak = memory.device_peak_allocated or memory.host_peak
+        peak = trial.measurement.memory.peak
         return Score(float(peak)) if peak else Score(None, "Its memory is not known.")
     found = figures(trial.measurement)
     if found is None:
