@@ -29,7 +29,7 @@ from hotloop.study import Found, Options, Study
 from hotloop.trial.trial import State
 from tests.builders import GPU, job, machine, measurement, training, trial
 from tests.report.rich import rich
-from tests.report.studies import BF16, BOTH, failed, lost, numbered, searched, won
+from tests.report.studies import BF16, BOTH, failed, lost, numbered, searched, with_children, won
 from tests.test_recordings import GPT2, RESNET, recorded
 
 
@@ -74,6 +74,16 @@ class TestWon:
         assert (figures["a step"].before, figures["a step"].value) == ("20.0 ms", "10.0 ms")
         assert figures["the search took"].note == "7 runs"
         assert "paid back after" in figures
+
+    def test_of_memory_it_is_said_whose_and_no_time_is_paid_back(self) -> None:
+        record = won(options=Options(objective="memory"))
+        trials = tuple(with_children(trial, 2**29) for trial in record.trials)
+        figures = {one.label: one for one in page(replace(record, trials=trials)).key_figures}
+        assert (figures["peak memory"].value, figures["peak memory"].note) == (
+            "1.5 GiB",
+            "with child processes",
+        )
+        assert "paid back after" not in figures
 
     def test_both_sides_are_shown(self) -> None:
         found = page(won())

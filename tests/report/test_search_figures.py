@@ -8,7 +8,7 @@ from hotloop.levers.base import Receipt
 from hotloop.plan import Plan
 from hotloop.report.search_figures import search_figures
 from hotloop.search.proof import Proof
-from hotloop.study import Found
+from hotloop.study import Found, Options
 from hotloop.trial.trial import State
 from tests.builders import measurement, training
 from tests.report.studies import BF16, BOTH, COMPILE, lost, ratio, searched, timed, won
@@ -109,6 +109,11 @@ def test_so_is_what_came_before_the_first_step() -> None:
     assert found.after is not None and found.payback is not None
     assert found.after.one_off_seconds == pytest.approx(7.0)
     assert found.payback.steps == pytest.approx((found.seconds + 7.0) / 0.020, rel=0.01)
+
+
+def test_less_memory_pays_no_time_back() -> None:
+    """That its steps may also be quicker is not what was searched for, nor proven."""
+    assert search_figures(won(options=Options(objective="memory"))).payback is None
 
 
 def test_a_plan_that_wins_no_time_is_never_paid_back() -> None:
