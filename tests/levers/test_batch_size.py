@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -68,9 +67,9 @@ def test_a_scripts_own_loop_is_left_alone(jobs: Any) -> None:
     assert lever.receipt().reason == "the loop is the script's own"
 
 
-def seen(jobs: Any, loop: LoopSeen | None, objective: str = "speed") -> Seen:
+def seen(jobs: Any, loop: LoopSeen | None) -> Seen:
     made: Seen = jobs.seen(loop=loop)
-    return replace(made, objective=objective)
+    return made
 
 
 def test_begins_by_doubling(jobs: Any) -> None:
@@ -80,21 +79,15 @@ def test_begins_by_doubling(jobs: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("loop", "objective", "reason"),
+    ("loop", "reason"),
     [
-        (None, "speed", "only a loop of hotloop's own"),
-        (LoopSeen(8, 8, resizable=False), "speed", "makes its own batches"),
-        (LoopSeen(10**6, 8), "speed", "are one batch already"),
-        (LoopSeen(8, 8), "memory", "a smaller microbatch"),
+        (None, "only a loop of hotloop's own"),
+        (LoopSeen(8, 8, resizable=False), "makes its own batches"),
+        (LoopSeen(10**6, 8), "are one batch already"),
     ],
 )
-def test_where_there_is_nothing_to_try(
-    loop: LoopSeen | None,
-    objective: str,
-    reason: str,
-    jobs: Any,
-) -> None:
-    assert reason in BatchSize.expected(seen(jobs, loop, objective)).reason
+def test_where_there_is_nothing_to_try(loop: LoopSeen | None, reason: str, jobs: Any) -> None:
+    assert reason in BatchSize.expected(seen(jobs, loop)).reason
 
 
 def test_a_size_below_nothing() -> None:

@@ -68,6 +68,19 @@ def test_it_says_what_it_is(lever: type[Lever]) -> None:
 
 
 @each
+def test_it_says_what_it_is_worth_where_memory_is_the_objective(lever: type[Lever]) -> None:
+    """For itself: one that inherits the answer has not been asked."""
+    assert "not_for_memory" in vars(lever)
+    reason = lever.not_for_memory
+    assert reason == reason.strip() and not reason.endswith(".")
+    assert not reason[:1].isupper()  # it becomes part of a sentence
+    if lever.group is Group.DATA:  # batches that come sooner are kept somewhere
+        assert reason
+    if not reason:
+        assert not any(LEVERS[needed].not_for_memory for needed in lever.requires)
+
+
+@each
 def test_it_goes_with_levers_that_exist(lever: type[Lever]) -> None:
     named = {*lever.requires, *lever.conflicts}
     assert named <= LEVERS.keys() - {lever.name}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import namedtuple
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -163,9 +162,9 @@ def test_a_scripts_own_loop_is_left_alone(jobs: Any) -> None:
     assert lever.receipt().reason == "the loop is the script's own"
 
 
-def seen(jobs: Any, loop: LoopSeen | None, objective: str = "speed") -> Seen:
+def seen(jobs: Any, loop: LoopSeen | None) -> Seen:
     made: Seen = jobs.seen(loop=loop)
-    return replace(made, objective=objective)
+    return made
 
 
 @pytest.mark.parametrize(
@@ -179,18 +178,15 @@ def test_lengths_to_try(tokens: int, parts: list[int], jobs: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("loop", "objective", "reason"),
+    ("loop", "reason"),
     [
-        (None, "speed", "only in a loop of hotloop's own"),
-        (LoopSeen(8, 8), "speed", "not sequences of tokens"),
-        (LoopSeen(8, 8, length=1024), "memory", "a smaller microbatch"),
-        (LoopSeen(8, 8, length=100), "speed", "are short already: 100 tokens"),
+        (None, "only in a loop of hotloop's own"),
+        (LoopSeen(8, 8), "not sequences of tokens"),
+        (LoopSeen(8, 8, length=100), "are short already: 100 tokens"),
     ],
 )
-def test_where_there_is_nothing_to_try(
-    loop: LoopSeen | None, objective: str, reason: str, jobs: Any
-) -> None:
-    assert reason in ContextLength.expected(seen(jobs, loop, objective)).reason
+def test_where_there_is_nothing_to_try(loop: LoopSeen | None, reason: str, jobs: Any) -> None:
+    assert reason in ContextLength.expected(seen(jobs, loop)).reason
 
 
 def test_one_part_is_no_cut() -> None:

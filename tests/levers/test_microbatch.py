@@ -103,6 +103,13 @@ def test_sizes_to_try(loop: LoopSeen, objective: str, sizes: list[int], jobs: An
     assert Microbatch.expected(known).is_worth_trying
 
 
+def test_the_smallest_pass_is_the_most_that_memory_may_fall(jobs: Any) -> None:
+    of_many = Microbatch.expected(seen(jobs, LoopSeen(64, 64), objective="memory"))
+    assert of_many.of_memory and of_many.share == pytest.approx(7 / 8)
+    of_two = Microbatch.expected(seen(jobs, LoopSeen(64, 2), objective="memory"))
+    assert of_two.share == pytest.approx(1 / 2)
+
+
 @pytest.mark.parametrize(
     ("loop", "objective", "reason"),
     [

@@ -83,6 +83,46 @@ def test_what_an_optimisation_says_of_itself_is_handed_on() -> None:
     assert refused["pin_memory"] == "there is nothing to copy on a CPU"
 
 
+class TestWhereMemoryIsTheObjective:
+    def test_what_can_only_take_memory_is_refused_with_that_reason(self) -> None:
+        """A job that waits for its data three quarters of a step was offered a cache for it."""
+        waits = {"data": 0.75, "rest": 0.25}
+        asked = {"objective": "memory", "effect": "changes_training"}
+        for device in ("cpu", builders.GPU):
+            candidates, refused = looked_at(waits, device, **asked)
+            costly = {name for name, lever in LEVERS.items() if lever.not_for_memory}
+            assert not costly & {*names(candidates)}
+            assert all(refused[name] == LEVERS[name].not_for_memory for name in costly)
+            assert refused["cache_dataset"] == "the items that it keeps take memory"
+
+    def test_nor_is_it_tried_by_name(self) -> None:
+        candidates, refused = looked_at(objective="memory", only=("loader_workers",))
+        assert candidates == []
+        assert "take memory" in refused["loader_workers"]
+        assert refused["bf16"] == "not among --only"
+
+    def test_what_may_take_less_by_the_way_is_tried_however_little_time_it_wins(self) -> None:
+        by_the_way = {"bf16", "compile", "channels_last", "fused_optimizer"}
+        shares = {"rest": 0.99, "forward": 0.009, "optimizer": 0.001}
+        candidates, _ = looked_at(shares, objective="memory")
+        assert by_the_way <= {*names(candidates)}
+        told = [one for one in candidates if one.lever in by_the_way]
+        assert {(one.share, one.predicted, one.worth_from) for one in told} == {(0.0, None, 1.0)}
+        for_speed, _ = looked_at(shares)
+        assert not by_the_way & {*names(for_speed)}
+
+    def test_findings_about_time_speak_for_none(self) -> None:
+        found = figures(measured())
+        assert found is not None
+        levers = ("bf16", "cache_dataset")
+        slow = Finding("waiting", "It waits", 0.4, "More.", Effort.SETTING, levers=levers)
+        known = Diagnosis("It is slow.", (slow,), (), Numbers())
+        options = Options(objective="memory")
+        candidates, refused = promising(measured(), found, 8, options, known)
+        assert {one.predicted for one in candidates} == {None}
+        assert "cache_dataset" in {one.lever for one in refused}
+
+
 def test_the_user_names_what_to_try() -> None:
     candidates, refused = looked_at(only=("bf16", "tf32"))
     assert {*names(candidates)} == {"bf16", "tf32"}

@@ -30,6 +30,7 @@ class Affinity(Lever):
     summary = "the job on the cores of one NUMA node, the GPU's where it has one"
     group = Group.PROCESS
     effect = Effect.SAME_MATH
+    not_for_memory = "memory lies on another node then, and is as much"
 
     node: int = -1
     """-1: the GPU's, or the one with the most cores."""

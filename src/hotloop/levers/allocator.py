@@ -39,6 +39,7 @@ class Allocator(Lever):
     summary = "GPU memory in segments that grow, which leave no holes"
     group = Group.MEMORY
     effect = Effect.SAME_MATH
+    not_for_memory = "what is allocated stays as much: it leaves fewer holes beside it"
 
     def __post_init__(self) -> None:
         self._torch: Any = None

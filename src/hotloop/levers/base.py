@@ -107,13 +107,12 @@ GRAPHS_UNSEEN = "the script compiles its model itself, and its graphs are not se
 
 @dataclass(frozen=True)
 class Expectation:
-    """The share of a step that a lever could win, or the reason not to try it.
-
-    Of one whose group is memory, where that is the objective: the share of the peak.
-    """
+    """The share of a step that a lever could win, or the reason not to try it."""
 
     share: float
     reason: str = ""
+    of_memory: bool = False
+    """Where that is the objective: it is the share of the peak, which only some can tell."""
     worth_from: float = 1.0
     """Times as fast as it is that the job must have become: until then it could win nothing."""
 
@@ -132,6 +131,9 @@ class Lever(ABC):
     """One line, as a user reads it."""
     group: ClassVar[Group]
     effect: ClassVar[Effect]
+    not_for_memory: ClassVar[str]
+    """Why it is not tried where memory is the objective: what it takes of it, say. Empty where it
+    may make the peak smaller, if only by the way."""
     mantissa: ClassVar[int | None] = None
     """Bits of the format that one of lower precision computes in."""
     regroups: ClassVar[bool] = False

@@ -21,6 +21,7 @@ class BatchSize(Lever):
     summary = "another number of samples to one step of the optimizer"
     group = Group.BATCH
     effect = Effect.CHANGES_TRAINING
+    not_for_memory = "another batch trains otherwise; smaller passes of it save the memory as well"
 
     size: int = 0
     """Samples to one step. 0: as the job has it."""
@@ -44,8 +45,6 @@ class BatchSize(Lever):
             return refuse("the job's data() makes its own batches")
         if loader is not None and loader.samples is not None and loader.samples <= loop.batch_size:
             return refuse(f"all {loader.samples} samples are one batch already")
-        if seen.objective == "memory":
-            return refuse("a smaller microbatch saves the memory, and leaves the training as it is")
         return Expectation(seen.share("forward", "backward", "optimizer", "data", "copy", "rest"))
 
     def problem(self) -> str:

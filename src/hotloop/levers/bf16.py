@@ -28,6 +28,7 @@ class Bf16(Lever):
     summary = "matrix products and convolutions in bfloat16, by autocast"
     group = Group.PRECISION
     effect = Effect.LOWER_PRECISION
+    not_for_memory = ""
     mantissa = 7
 
     def __post_init__(self) -> None:

@@ -33,6 +33,7 @@ class CacheDataset(Lever):
     summary = "items that never change are computed once and kept in memory"
     group = Group.DATA
     effect = Effect.SAME_MATH
+    not_for_memory = "the items that it keeps take memory"
 
     fill_seconds: int = FILL_SECONDS
     """The most that filling may take, for each dataset."""

@@ -32,6 +32,7 @@ class ChannelsLast(Lever):
     summary = "convolutions with the channels last in memory"
     group = Group.GRAPH
     effect = Effect.SAME_MATH
+    not_for_memory = ""
 
     def __post_init__(self) -> None:
         self._torch: Any = None

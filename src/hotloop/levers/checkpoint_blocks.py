@@ -43,6 +43,7 @@ class CheckpointBlocks(Lever):
     summary = "repeated blocks computed again in the backward pass, not kept"
     group = Group.MEMORY
     effect = Effect.SAME_MATH
+    not_for_memory = ""
 
     every: float = 1.0
     """1: every block; 2: every second one, which costs half as much time and saves less; 1.5: two
@@ -74,7 +75,7 @@ class CheckpointBlocks(Lever):
         left = 1 - BYTES_A_WEIGHT * sum(model.trainable for model in models) / peak
         if left < LEAST:
             return refuse("its memory is taken by weights, gradients and the optimizer")
-        return Expectation(left)
+        return Expectation(left, of_memory=True)
 
     def problem(self) -> str:
         return "" if 1 <= self.every < math.inf else "every block is 1, every second one is 2"

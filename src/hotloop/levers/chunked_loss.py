@@ -35,6 +35,7 @@ class ChunkedLoss(Lever):
     summary = "cross-entropy over many classes a few rows at a time"
     group = Group.MEMORY
     effect = Effect.SAME_MATH
+    not_for_memory = ""
     conflicts = ("compile_loss",)  # a loss is computed in one way
 
     chunk: int = ON_GPU
@@ -67,7 +68,7 @@ class ChunkedLoss(Lever):
         if part < LARGE:
             return refuse(f"a copy of the logits in float32 is {part:.1%} of its memory")
         if seen.objective == "memory":
-            return Expectation(min(part, 1.0))
+            return Expectation(min(part, 1.0), of_memory=True)
         # What is no longer written and read, of all that a step writes and reads.
         every = looked.operators.bytes if looked.operators else 0.0
         spared = sum(WIDE_COPIES * _wide(one.itemsize) * one.elements for one in losses)

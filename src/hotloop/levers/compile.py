@@ -43,6 +43,7 @@ class Compile(Lever):
     summary = "the model compiled in place by torch.compile"
     group = Group.GRAPH
     effect = Effect.SAME_MATH
+    not_for_memory = ""
     compiles = True
 
     mode: str = "default"

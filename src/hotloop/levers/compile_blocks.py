@@ -31,6 +31,7 @@ class CompileBlocks(Lever):
     summary = "a model's repeated blocks compiled, once for all of them"
     group = Group.GRAPH
     effect = Effect.SAME_MATH
+    not_for_memory = ""
     compiles = True
     conflicts = ("compile", "checkpoint_blocks")
 

@@ -37,6 +37,7 @@ class CompileLoss(Lever):
     summary = "the loss compiled, so that logits are gone over fewer times"
     group = Group.GRAPH
     effect = Effect.SAME_MATH
+    not_for_memory = ""
     compiles = True
     conflicts = ("chunked_loss",)
 

@@ -29,6 +29,7 @@ class ContextLength(Lever):
     summary = "sequences cut into shorter ones, as many tokens to a step"
     group = Group.BATCH
     effect = Effect.CHANGES_TRAINING
+    not_for_memory = "shorter sequences train otherwise; smaller passes save the memory as well"
 
     parts: int = 2
     """That each sequence is cut into."""
@@ -52,8 +53,6 @@ class ContextLength(Lever):
             return refuse("only in a loop of hotloop's own is it known what a batch consists of")
         if not loop.length:
             return refuse("its batches are not sequences of tokens, and nothing else")
-        if seen.objective == "memory":
-            return refuse("a smaller microbatch saves the memory, and leaves the training as it is")
         if not cls.settings(seen):
             return refuse(f"its sequences are short already: {loop.length} tokens")
         return Expectation(seen.share("forward", "backward") * GAIN)

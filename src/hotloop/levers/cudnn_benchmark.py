@@ -28,6 +28,7 @@ class CudnnBenchmark(Lever):
     summary = "cuDNN tries its algorithms for each convolution, keeps the fastest"
     group = Group.GRAPH
     effect = Effect.SAME_MATH
+    not_for_memory = "it tries algorithms for their speed, whatever memory they take"
 
     def __post_init__(self) -> None:
         self._torch: Any = None

@@ -31,6 +31,7 @@ class DevicePrefetch(Lever):
     summary = "the next batch is copied to the GPU while it still computes"
     group = Group.DATA
     effect = Effect.SAME_MATH
+    not_for_memory = "the batch that is copied ahead takes memory"
 
     def __post_init__(self) -> None:
         self._torch: Any = None

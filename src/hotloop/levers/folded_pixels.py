@@ -38,6 +38,7 @@ class FoldedPixels(Lever):
     summary = "first convolutions in strides, with pixels folded into channels"
     group = Group.GRAPH
     effect = Effect.SAME_MATH
+    not_for_memory = "folded pixels are a copy of the batch, with zeros beside them"
     requires = ("compile",)
 
     def __post_init__(self) -> None:

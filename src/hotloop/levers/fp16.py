@@ -37,6 +37,7 @@ class Fp16(Lever):
     summary = "matrix products and convolutions in float16, gradients scaled"
     group = Group.PRECISION
     effect = Effect.LOWER_PRECISION
+    not_for_memory = ""
     mantissa = 10
     # Of two formats only one can be computed in. Replayed steps tell neither of a loss that is
     # about to be differentiated nor of a step that is about to be made.

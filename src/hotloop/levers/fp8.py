@@ -40,6 +40,7 @@ class Fp8(Lever):
     summary = "matrix products with large weights in 8 bits, scaled row by row"
     group = Group.PRECISION
     effect = Effect.LOWER_PRECISION
+    not_for_memory = ""
     requires = ("compile",)
     mantissa = 3
 

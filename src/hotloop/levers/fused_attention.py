@@ -37,6 +37,7 @@ class FusedAttention(Lever):
     summary = "attention written by hand computed by the fused kernel"
     group = Group.GRAPH
     effect = Effect.SAME_MATH
+    not_for_memory = ""
     requires = ("compile",)
 
     def __post_init__(self) -> None:

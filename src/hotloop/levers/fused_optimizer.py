@@ -25,6 +25,7 @@ class FusedOptimizer(Lever):
     summary = "the optimizer's whole update in fused kernels"
     group = Group.GRAPH
     effect = Effect.SAME_MATH
+    not_for_memory = ""
 
     def __post_init__(self) -> None:
         self._torch: Any = None
@@ -52,7 +53,7 @@ class FusedOptimizer(Lever):
             return refuse("the script's optimizer is already fused")
         if all(one.fused or one.foreach is not None for one in known):
             return refuse("the script has chosen the optimizer's implementation itself")
-        if share < UPDATING:
+        if share < UPDATING and seen.objective != "memory":
             return refuse(f"the optimizer takes {share:.1%} of a step")
         return Expectation(share / 2)
 

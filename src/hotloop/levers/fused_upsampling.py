@@ -47,6 +47,7 @@ class FusedUpsampling(Lever):
     summary = "nearest upsampling as plain repetition in compiled code"
     group = Group.GRAPH
     effect = Effect.SAME_MATH
+    not_for_memory = ""
     requires = ("compile",)
 
     def __post_init__(self) -> None:

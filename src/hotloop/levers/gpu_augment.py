@@ -22,6 +22,7 @@ class GpuAugment(Lever):
     summary = "augmentation on the GPU, a batch at a time, not in the loader"
     group = Group.DATA
     effect = Effect.SAME_MATH
+    not_for_memory = "augmenting a batch on the GPU takes the GPU's memory"
 
     def __post_init__(self) -> None:
         self._reason = "the loop is the script's own"

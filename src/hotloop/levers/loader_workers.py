@@ -39,6 +39,7 @@ class LoaderWorkers(Lever):
     summary = "batches are loaded by worker processes, ahead of the training"
     group = Group.DATA
     effect = Effect.SAME_MATH
+    not_for_memory = "workers take memory of their own, and so do batches that wait"
 
     workers: int = 2
     prefetch: int = 2

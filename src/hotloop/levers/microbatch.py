@@ -27,6 +27,7 @@ class Microbatch(Lever):
     summary = "a batch in passes of another size, their gradients gathered"
     group = Group.BATCH
     effect = Effect.SAME_MATH
+    not_for_memory = ""
     regroups = True
 
     size: int = 0
@@ -59,7 +60,8 @@ class Microbatch(Lever):
         if seen.objective == "memory":
             if loop.microbatch == 1:
                 return refuse("a pass has a single sample already")
-            return Expectation(0.5)
+            smallest = max(loop.microbatch // max(SMALLER), 1)
+            return Expectation(1 - smallest / loop.microbatch, of_memory=True)
         if loop.microbatch >= loop.batch_size:
             return refuse("a step is a single pass already")
         fixed = 1 - loop.microbatch / loop.batch_size

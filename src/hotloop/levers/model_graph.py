@@ -46,6 +46,7 @@ class ModelGraph(Lever):
     summary = "the model's passes as CUDA graphs, replayed; nothing is compiled"
     group = Group.GRAPH
     effect = Effect.SAME_MATH
+    not_for_memory = "recorded graphs hold their memory between steps"
     compiles = True
     conflicts = ("compile", "compile_blocks", "step_graph")
 

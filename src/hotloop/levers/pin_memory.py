@@ -31,6 +31,7 @@ class PinMemory(Lever):
     summary = "batches in page-locked memory, copied to the GPU without waiting"
     group = Group.DATA
     effect = Effect.SAME_MATH
+    not_for_memory = "page-locked copies of batches take memory"
 
     def __post_init__(self) -> None:
         self._torch: Any = None

@@ -42,6 +42,7 @@ class SdpaBackend(Lever):
     summary = "fused attention without the kernels that are slow here"
     group = Group.GRAPH
     effect = Effect.SAME_MATH
+    not_for_memory = "the fused kernels of attention take as much memory, one as the other"
 
     order: str = "no_cudnn"
     """"no_cudnn"; "flash" or "efficient": that kernel, and no other fused one."""

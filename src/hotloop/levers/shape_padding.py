@@ -36,6 +36,7 @@ class ShapePadding(Lever):
     summary = "matrix products of odd sizes padded inside the compiled graph"
     group = Group.GRAPH
     effect = Effect.SAME_MATH
+    not_for_memory = "zeros beside the numbers take memory"
     requires = ("compile",)
 
     multiple: int = 64

@@ -36,6 +36,7 @@ class StageData(Lever):
     summary = "files of a dataset are copied to a RAM disk and read from there"
     group = Group.DATA
     effect = Effect.SAME_MATH
+    not_for_memory = "the files' copies on a RAM disk take memory"
 
     fill_seconds: int = FILL_SECONDS
     """The most that copying may take, for each dataset."""

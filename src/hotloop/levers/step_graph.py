@@ -30,6 +30,7 @@ class StepGraph(Lever):
     summary = "the whole step as one CUDA graph, replayed"
     group = Group.GRAPH
     effect = Effect.SAME_MATH
+    not_for_memory = "a recorded graph holds its memory between steps"
     hides_model = True
 
     warm_up: int = 4

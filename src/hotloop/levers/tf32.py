@@ -20,6 +20,7 @@ class Tf32(Lever):
     summary = "matrix products of float32 in TF32 on the tensor cores"
     group = Group.PRECISION
     effect = Effect.LOWER_PRECISION
+    not_for_memory = "numbers stay as large: only products become faster"
     mantissa = 10
 
     def __post_init__(self) -> None:

@@ -38,6 +38,7 @@ class Threads(Lever):
     summary = "as many threads an operator as there are cores for"
     group = Group.PROCESS
     effect = Effect.SAME_MATH
+    not_for_memory = "threads that compute take next to no memory"
 
     threads: int = 0
     """0: one for each core that the process may use."""

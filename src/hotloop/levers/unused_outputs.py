@@ -70,6 +70,7 @@ class UnusedOutputs(Lever):
     summary = "no gradient for what a compiled model returns besides its loss"
     group = Group.GRAPH
     effect = Effect.SAME_MATH
+    not_for_memory = ""
     requires = ("compile",)
 
     def __post_init__(self) -> None:

@@ -43,6 +43,7 @@ class UpdateGraph(Lever):
     summary = "clipping and the optimizer's update as CUDA graphs, replayed"
     group = Group.GRAPH
     effect = Effect.SAME_MATH
+    not_for_memory = "recorded graphs hold their memory, with a second set of gradients"
     conflicts = ("step_graph",)
 
     def __post_init__(self) -> None:

@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 
 from hotloop import units
-from hotloop.levers.base import Group
-from hotloop.levers.registry import LEVERS
 from hotloop.search.candidate import Candidate
 from hotloop.study import Found, Options, Study, too_small
 from hotloop.trial.trial import State
@@ -78,7 +76,9 @@ def _objective(study: Study) -> str:
 def _worth(candidate: Candidate, objective: str) -> str:
     if objective == "to run":
         return "it may make the job fit into memory"
-    if objective == "memory" and LEVERS[candidate.lever].group is Group.MEMORY:
+    if objective == "memory" and not candidate.share:
+        return "may take less memory by the way: how much is not known beforehand"
+    if objective == "memory":
         return f"may save {units.percent(candidate.share)} of its memory at the very most"
     if candidate.predicted is not None:
         saved = units.percent(candidate.predicted)

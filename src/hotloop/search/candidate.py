@@ -16,7 +16,8 @@ class Candidate:
     settings: tuple[dict[str, Any], ...]
     """The most promising first."""
     share: float
-    """Of a step's time: what it could win at the most, by what was measured."""
+    """Of a step's time, or of memory where that is the objective: what it could win at the most, by
+    what was measured. 0: that cannot be told beforehand."""
     predicted: float | None = None
     """What it would win by a finding that it addresses. None: no finding speaks for it."""
     dear: tuple[dict[str, Any], ...] = ()

@@ -36,7 +36,8 @@ def promising(
     machine: Machine | None = None,
 ) -> tuple[tuple[Candidate, ...], tuple[Refused, ...]]:
     """The most promising first, and the others with the reason."""
-    predicted = predictions(diagnosis)
+    by_time = options.objective != "memory"
+    predicted = predictions(diagnosis) if by_time else {}  # findings are about time
     loader = training_loader(measurement)
     seen = Seen(measurement, figures, loader, cores, inspection, objective=options.objective)
     seen = replace(seen, only=options.only)
@@ -50,11 +51,12 @@ def promising(
     for name, lever in LEVERS.items():
         effect, why = lever.effect_on(seen)
         reason = out_of_bounds(name, effect, options, why)
+        reason = reason or ("" if by_time else lever.not_for_memory)
         expected = lever.expected(seen)
         settings = () if reason or expected.reason else tuple(lever.settings(seen))
         reason = reason or expected.reason
-        worth_from = expected.worth_from
-        if not reason and name not in wanted and worth_from == 1:
+        worth_from = expected.worth_from if by_time else 1.0
+        if by_time and not reason and name not in wanted and worth_from == 1:
             worth_from, reason = _hope(name, expected, diagnosis)
         if reason or not settings:
             refused.append(Refused(name, reason or "no setting of it is left to try", tried=False))
@@ -64,7 +66,7 @@ def promising(
                 Candidate(
                     name,
                     settings,
-                    expected.share,
+                    expected.share if by_time or expected.of_memory else 0.0,
                     predicted.get(name),
                     dear,
                     tuple(lever.late_changes(seen)),
