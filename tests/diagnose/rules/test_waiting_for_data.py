@@ -230,9 +230,9 @@ class TestWorkersOfAnEvaluation:
         one = self.job(start=106)
         finding = found(one)
         assert finding.cause == "worker_start"
-        # Of five passes the first begins in the warm-up. What ends one is part of the evaluation.
+        # Of five passes the first begins in the warm-up. Each of them ends.
         whole = one.figures.step.mean * one.figures.step.count
-        assert finding.share == pytest.approx(4 * 0.1 / whole)
+        assert finding.share == pytest.approx((4 * 0.1 + 5 * 0.01) / whole)
         assert finding.gain < 1 / (1 - one.share("data"))
 
 
