@@ -24,5 +24,15 @@ def test_what_differs_comes_first() -> None:
     assert "arithmetic" not in dict(facts(other))
 
 
+def test_what_could_not_be_examined_is_no_difference() -> None:
+    why = "the job as it is could not be examined: The script failed."
+    found = same(same=False, reasons=(why,), steps=0, forced=0, closeness=None)
+    assert verdict(found) == f"Could not be shown to train the same: {why}"
+    assert facts(found)[0] == ("not shown", why)
+    both = same(same=False, reasons=("Batch 7 differs.", why))
+    assert verdict(both) == "Not the same training."
+    assert [label for label, _ in facts(both)[:2]] == ["differs", "not shown"]
+
+
 def test_nothing_compared_shows_nothing() -> None:
     assert "not shown" in verdict(None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hotloop.equivalence.judge import Equivalence
+from hotloop.equivalence.judge import Equivalence, is_difference
 
 
 def verdict(found: Equivalence | None) -> str:
@@ -12,12 +12,14 @@ def verdict(found: Equivalence | None) -> str:
         return f"Over {found.steps} steps it trains as {found.against} does."
     if found.same:
         return f"Indistinguishable training over {found.steps} steps."
+    if found.reasons and not any(map(is_difference, found.reasons)):
+        return f"Could not be shown to train the same: {found.reasons[0].rstrip('.')}."
     return "Not the same training."
 
 
 def facts(found: Equivalence) -> list[tuple[str, str]]:
     """Label and text. Labels may repeat."""
-    rows = [("differs", reason) for reason in found.reasons]
+    rows = [("differs" if is_difference(one) else "not shown", one) for one in found.reasons]
     rows += [("differs", f"{lever} changes the training, as allowed") for lever in found.changed]
     if found.changed and not found.steps:
         return rows
