@@ -52,6 +52,12 @@ CASES: list[tuple[Leftovers, State, str, type[HotloopError] | None]] = [
     (Leftovers(None, ended()), State.COMPLETE, "", None),
     (Leftovers(-9, ended(how=Ended.ENOUGH)), State.COMPLETE, "", None),
     (Leftovers(None, ended(how=Ended.ENOUGH), timed_out_after=9), State.COMPLETE, "", None),
+    (
+        Leftovers(1, ended(NO_STEP, VALUE_ERROR), examined=True),
+        State.CRASHED,
+        "failed while it was examined, before its first training step: ValueError: no.",
+        FailedBeforeFirstStep,
+    ),
     (Leftovers(None, None, interrupted=True), State.INTERRUPTED, "interrupted", None),
     (Leftovers(0, ended(), interrupted=True), State.INTERRUPTED, "interrupted", None),
     (

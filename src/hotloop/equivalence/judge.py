@@ -75,7 +75,7 @@ def judge(
     trials = (witnesses.reference, witnesses.yardstick, candidate)
     for trial, whose in zip(trials, ("the job as it is", "the yardstick", "it"), strict=True):
         if trial.state is not State.COMPLETE or trial.evidence is None:
-            return _nothing(f"{whose} {NOT_EXAMINED}: {trial.reason or 'no evidence'}")
+            return _nothing(f"{whose} {NOT_EXAMINED}: {_why_not(trial, trial is candidate)}")
     streams = structure.exact_streams(
         _evidence(witnesses.reference).structure, _evidence(witnesses.yardstick).structure
     )
@@ -144,6 +144,13 @@ def together(parts: Sequence[Equivalence]) -> Equivalence:
 def nothing_to_compare(changed: tuple[str, ...]) -> Equivalence:
     """Of a plan that consists of what changes the training by its own account, and was allowed."""
     return Equivalence(True, (), 0, 0, (), ("anything",), changed=changed)
+
+
+def _why_not(trial: Trial, is_candidate: bool) -> str:
+    """What a plan is compared with has run before, or nothing would be compared with it."""
+    if trial.state is not State.CRASHED or is_candidate:
+        return trial.reason or "no evidence"
+    return f"{trial.reason.rstrip('.')}. When it was only timed it did not"
 
 
 def _nothing(reason: str) -> Equivalence:

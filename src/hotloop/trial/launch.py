@@ -100,6 +100,7 @@ class _Run:
             interrupted=interrupted,
             kernel_killed_for_memory=_kernel_memory_kills() > killed_before,
             ours=(str(self._scratch), str(self._order.folder), str(self._caches)),
+            examined=self._order.exam is not None,
         )
         return self._conclude(left, tree, time.monotonic() - began)
 

@@ -24,6 +24,8 @@ class Leftovers:
     kernel_killed_for_memory: bool = False
     ours: tuple[str, ...] = ()
     """Folders of the trial, which no sentence needs to name."""
+    examined: bool = False
+    """Watched closely, which may itself be what a script fails of."""
 
 
 def state_of(left: Leftovers) -> tuple[State, str]:
@@ -98,6 +100,7 @@ def _failed(result: ChildResult, left: Leftovers) -> tuple[State, str]:
         return State.OUT_OF_MEMORY, f"The host's memory was exhausted {when}."
     if failure.is_syntax:
         return State.CRASHED, "The script is not valid Python for its interpreter."
+    when = f"while it was examined, {when}" if left.examined else when
     return State.CRASHED, f"The script failed {when}: {said(failure, left.ours)}."
 
 
