@@ -129,13 +129,15 @@ class Desk:
                 texts.append(stream.read().decode("utf-8", "surrogateescape"))
         return Ended(done.returncode, *texts)
 
-    def start(self, *words: str, env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+    def start(
+        self, *words: str, env: dict[str, str] | None = None, stdin: int = subprocess.DEVNULL
+    ) -> subprocess.Popen[bytes]:
         """hotloop in a process group of its own, as a shell starts it."""
         return subprocess.Popen(
             [str(Path(sys.executable).with_name("hotloop")), *words],
             cwd=self.project,
             env={**self.env, **(env or {})},
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=(self.base / "out").open("wb"),
             stderr=(self.base / "err").open("wb"),
             process_group=0,

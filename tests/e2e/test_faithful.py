@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import pytest
@@ -68,7 +69,8 @@ def test_sees_the_same_world(world: tuple[Any, Any]) -> None:
 
 
 def test_is_on_a_terminal(world: tuple[Any, Any]) -> None:
-    assert world[0][1]["terminal"] == [True, True, True]
+    """But for what is piped in."""
+    assert world[0][1]["terminal"] == [False, True, True]
 
 
 def test_only_the_mark_is_ours(world: tuple[Any, Any]) -> None:
@@ -99,8 +101,13 @@ def test_a_module_sees_the_same_world(desk: Desk) -> None:
 
 def test_standard_input_is_a_terminal_that_says_nothing(desk: Desk) -> None:
     """A script that asks a question is stopped by its limit, not by an error."""
-    desk.write("import os\nprint(os.get_terminal_size().columns > 0)\ninput('go on? ')")
-    ended = desk.profile("--timeout", "2s", "train.py")
+    desk.write("import os\nprint(os.get_terminal_size(0).columns >= 0)\ninput('go on? ')")
+    ours, users = os.openpty()
+    try:
+        ended = desk.finish(desk.start("profile", "--timeout", "2s", "train.py", stdin=users))
+    finally:
+        os.close(ours)
+        os.close(users)
     ended.expect(90, "limit of 2 seconds", remedy="--timeout")
     assert 'train.py", line 3' in ended.err
     assert desk.printed().startswith("True\n")

@@ -77,10 +77,16 @@ def die_with(parent: int) -> None:
 
 
 def take_terminal() -> None:
-    """Make the terminal on stdin the controlling one, so that Ctrl-C and /dev/tty work as usual."""
-    if os.isatty(0) and os.getsid(0) == os.getpid():
+    """Make our terminal the controlling one, so that Ctrl-C and /dev/tty work as usual.
+
+    On stdin it is only where nothing is piped in.
+    """
+    if os.getsid(0) != os.getpid():
+        return
+    for descriptor in filter(os.isatty, range(3)):
         with suppress(OSError):  # it already is, or is another session's
-            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            fcntl.ioctl(descriptor, termios.TIOCSCTTY, 0)
+        return
 
 
 def become(argv: list[str], cwd: str, env: dict[str, str], report: Report) -> NoReturn:

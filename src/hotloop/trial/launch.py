@@ -17,6 +17,7 @@ from hotloop.machine import GpuWatch
 from hotloop.measurement import Memory
 from hotloop.trial import bytecode, outcome, protection, reaping
 from hotloop.trial.environment import child_environment
+from hotloop.trial.given import Given
 from hotloop.trial.order import Glimpse, Order, Watcher
 from hotloop.trial.power import PowerMeter
 from hotloop.trial.result import ChildResult, Ended
@@ -78,11 +79,11 @@ class _Run:
         began = time.monotonic()
         killed_before = _kernel_memory_kills()
         timed_out = interrupted = False
-        with Terminal(self._log) as terminal:
-            process = self._start(terminal)
+        with Terminal(self._log) as terminal, Given(terminal.childs) as given:
+            process = self._start(terminal, given)
             tree = ProcessTree(process.pid)
             try:
-                timed_out = not self._watch(process, terminal, tree, began)
+                timed_out = not self._watch(process, terminal, given, tree, began)
             except KeyboardInterrupt:
                 interrupted = True
             finally:
@@ -110,23 +111,25 @@ class _Run:
         told = self._stack.exists() and self._stack.stat().st_size > 0
         return returncode == -signal.SIGSEGV and told
 
-    def _start(self, terminal: Terminal) -> subprocess.Popen[bytes]:
+    def _start(self, terminal: Terminal, given: Given) -> subprocess.Popen[bytes]:
         enter = Path(__file__).with_name("enter.py")
         process = subprocess.Popen(
             # Isolated: this interpreter may differ from the script's, and must not read its path.
             [sys.executable, "-I", "-S", str(enter), str(self._files["enter.json"])],
-            stdin=terminal.childs,
+            stdin=given.childs,
             stdout=terminal.childs,
             stderr=terminal.childs,
             start_new_session=True,
         )
         terminal.hand_over()
+        given.hand_over()
         return process
 
     def _watch(
         self,
         process: subprocess.Popen[bytes],
         terminal: Terminal,
+        given: Given,
         tree: ProcessTree,
         began: float,
     ) -> bool:
@@ -140,6 +143,7 @@ class _Run:
             if now - looked >= 1.0:
                 looked = now
                 tree.look()
+                given.look()
             if self._is_timed:
                 self._power.look(now)
             self._watcher(Glimpse(now - began, self._steps(), tree.main_now, printed))
