@@ -1,4 +1,4 @@
-"""What processes hold in memory, seen from outside.
+"""What processes hold in memory, and the CPU time they have used, seen from outside.
 
 Read from /proc by hand: walking all processes of the machine several times a second would itself
 take the CPU that is being measured.
@@ -36,6 +36,13 @@ def peak_of(pid: int) -> int | None:
 
 def resident(pid: int) -> int | None:
     return _field(_status(pid), "VmRSS")
+
+
+def cpu_seconds(pid: int) -> float | None:
+    """That it has used, all its threads together. None: the process is gone, or that is unknown."""
+    text = _read(f"/proc/{pid}/stat")
+    fields = text.rpartition(")")[2].split() if text else []  # after its name: that may be anything
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else None
 
 
 def held_by(children: dict[int, int]) -> int:

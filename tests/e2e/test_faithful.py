@@ -108,7 +108,7 @@ def test_standard_input_is_a_terminal_that_says_nothing(desk: Desk) -> None:
     finally:
         os.close(ours)
         os.close(users)
-    ended.expect(90, "limit of 2 seconds", remedy="--timeout")
+    ended.expect(90, "limit of 2 seconds", remedy="waits for input")
     assert 'train.py", line 3' in ended.err
     assert desk.printed().startswith("True\n")
 

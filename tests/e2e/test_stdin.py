@@ -44,6 +44,18 @@ def test_a_pipe_that_stays_open_and_silent_is_nobodys_matter(desk: Desk) -> None
     assert ended.code == 0, ended
 
 
+def test_a_script_that_waits_for_input_is_told_so(desk: Desk) -> None:
+    desk.write(NAMED)
+    reading, writing = os.pipe()
+    try:
+        ended = desk.finish(desk.start("profile", "--timeout", "4s", "train.py", stdin=reading))
+    finally:
+        os.close(reading)
+        os.close(writing)
+    ended.expect(90, "its limit of 4 seconds", "waits for input")
+    assert "sys.stdin.read()" in ended.err
+
+
 def test_run_under_a_plan_passes_it_on(desk: Desk) -> None:
     desk.write(NAMED)
     plan = '{"version": 1, "levers": [{"lever": "fused_optimizer", "setting": {}}]}'

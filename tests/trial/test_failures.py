@@ -81,6 +81,15 @@ def test_who_waits_for_its_children_is_told_that_they_are_not_seen() -> None:
     assert error is not None and "--timeout" in error.remedy
 
 
+def test_who_waits_for_input_is_told_that_nobody_types() -> None:
+    stack = 'Thread 1 (most recent call first):\n  File "t.py", line 2 in f\n    name = input()'
+    late = trial(state=State.TIMED_OUT, reason="It took too long.", hung_at=stack)
+    ended = replace(late, state=State.NOTHING_MEASURED, measurement=None)
+    for error in (error_for(late, job(), ""), error_for(ended, job(), "name? ")):
+        assert error is not None and "pipe all of it in" in error.remedy
+        assert "name = input()" in error.detail
+
+
 def test_where_it_hung_is_shown_before_what_it_printed() -> None:
     late = trial(state=State.TIMED_OUT, reason="It took too long.", hung_at="\nin wait\n")
     error = error_for(late, job(), "epoch 1\n")

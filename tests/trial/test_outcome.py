@@ -53,6 +53,12 @@ CASES: list[tuple[Leftovers, State, str, type[HotloopError] | None]] = [
     (Leftovers(-9, ended(how=Ended.ENOUGH)), State.COMPLETE, "", None),
     (Leftovers(None, ended(how=Ended.ENOUGH), timed_out_after=9), State.COMPLETE, "", None),
     (
+        Leftovers(None, None, given_up_after=31.4),
+        State.NOTHING_MEASURED,
+        "after 31 seconds without a training step",
+        NothingMeasured,
+    ),
+    (
         Leftovers(1, ended(NO_STEP, VALUE_ERROR), examined=True),
         State.CRASHED,
         "failed while it was examined, before its first training step: ValueError: no.",

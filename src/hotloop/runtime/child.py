@@ -41,7 +41,7 @@ from hotloop.runtime.soaking import Soaking
 from hotloop.runtime.stopping import Stopping
 from hotloop.runtime.watching import Watch
 from hotloop.trial.result import ChildResult, Ended, Failure
-from hotloop.trial.spec import Deep, Exam, Look, RunSpec, Soak, StopRule, TrialSpec
+from hotloop.trial.spec import ASK, ASKED, Deep, Exam, Look, RunSpec, Soak, StopRule, TrialSpec
 
 T = TypeVar("T")
 
@@ -109,10 +109,18 @@ class Child:
     def start(self) -> None:
         self._stack = open(self._spec.stack, "w", encoding="utf-8")  # noqa: SIM115
         faulthandler.dump_traceback_later(self._spec.stack_after, file=self._stack)
+        self._answer_when_asked()
         tracebacks.install(self._note_failure)
         atexit.register(self.leave, Ended.SCRIPT)
         self._guard_immediate_exit()
         when_imported("torch", self._attach)
+
+    def _answer_when_asked(self) -> None:
+        """By the thread that gets the signal, which is the main one, about itself alone."""
+        if ASK is None:
+            return
+        self._asked = Path(self._spec.stack).with_name(ASKED).open("a", encoding="utf-8")
+        faulthandler.register(ASK, file=self._asked, all_threads=False)
 
     def leave(self, ended: Ended) -> None:
         """Writes what was seen. Only the first call counts, and only in the job's own process."""

@@ -23,12 +23,11 @@ from hotloop.errors import (
     TimedOut,
 )
 from hotloop.job import ScriptJob
+from hotloop.trial import stacks
 from hotloop.trial.outcome import steps_made
 from hotloop.trial.trial import State, Trial
 
 _TRACEBACK = re.compile(r"^(  \+ Exception Group )?Traceback \(most recent call last\):\n", re.M)
-WAITING_FOR_CHILDREN = re.compile(r"multiprocessing/(process|spawn)\.py[^\n]* in join\b")
-"""In the stack of a script."""
 _CHAINED = (
     "\n\nThe above exception was the direct cause of the following exception:\n\n",
     "\n\nDuring handling of the above exception, another exception occurred:\n\n",
@@ -41,7 +40,11 @@ def error_for(trial: Trial, job: ScriptJob, printed: str) -> HotloopError | None
         case State.COMPLETE | State.INTERRUPTED:
             return None
         case State.NOTHING_MEASURED:
-            return NothingMeasured(trial.reason, _how_to_measure(trial), detail=_tail(printed))
+            return NothingMeasured(
+                trial.reason,
+                _why_in_vain(trial.hung_at) or _how_to_measure(trial),
+                detail=trial.hung_at.strip() or _tail(printed),
+            )
         case State.NOT_APPLIED:
             return NotApplied(trial.reason, "Take it out of the plan.")
         case State.TIMED_OUT:
@@ -61,9 +64,17 @@ def _how_to_measure(trial: Trial) -> str:
 
 
 def _how_to_wait(trial: Trial) -> str:
-    if WAITING_FOR_CHILDREN.search(trial.hung_at):
+    longer = "Give it longer with --timeout, or look where it was waiting."
+    return _why_in_vain(trial.hung_at) or longer
+
+
+def _why_in_vain(hung_at: str) -> str:
+    """It would have waited for ever."""
+    if stacks.waits_for_input(hung_at):
+        return "It waits for input, and nobody types into a trial: pipe all of it in."
+    if stacks.waits_for_children(hung_at):
         return "It waits for processes that it has started: training in those is not seen."
-    return "Give it longer with --timeout, or look where it was waiting."
+    return ""
 
 
 def _out_of_memory(trial: Trial, job: ScriptJob, printed: str) -> HotloopError:

@@ -15,14 +15,15 @@ from hotloop import codec
 from hotloop.errors import StudyNotWritable
 from hotloop.machine import GpuWatch
 from hotloop.measurement import Memory
-from hotloop.trial import bytecode, outcome, protection, reaping
+from hotloop.trial import bytecode, outcome, protection, reaping, stacks
 from hotloop.trial.environment import child_environment
 from hotloop.trial.given import Given
 from hotloop.trial.order import Glimpse, Order, Watcher
 from hotloop.trial.power import PowerMeter
 from hotloop.trial.result import ChildResult, Ended
 from hotloop.trial.scratch import SECRETS, Scratch, remove_forgotten
-from hotloop.trial.spec import TrialSpec
+from hotloop.trial.spec import ASKED, TrialSpec
+from hotloop.trial.stuck import Stuck
 from hotloop.trial.terminal import Terminal
 from hotloop.trial.tree import ProcessTree
 from hotloop.trial.trial import State, Trial
@@ -73,6 +74,7 @@ class _Run:
         self._progress = folder / "progress"
         self._stack = folder / "stack.txt"
         self._report = folder / "shield.json"
+        self._given_up_after: float | None = None
 
     def trial(self) -> Trial:
         self._write_orders()
@@ -82,6 +84,8 @@ class _Run:
         with Terminal(self._log) as terminal, Given(terminal.childs) as given:
             process = self._start(terminal, given)
             tree = ProcessTree(process.pid)
+            asked = self._stack.with_name(ASKED)
+            self._stuck = Stuck(process.pid, asked, nobody_types=given.is_terminal)
             try:
                 timed_out = not self._watch(process, terminal, given, tree, began)
             except KeyboardInterrupt:
@@ -98,6 +102,7 @@ class _Run:
             result=result,
             result_unreadable=unreadable,
             timed_out_after=self._order.limit_seconds if timed_out else None,
+            given_up_after=self._given_up_after,
             interrupted=interrupted,
             kernel_killed_for_memory=_kernel_memory_kills() > killed_before,
             ours=(str(self._scratch), str(self._order.folder), str(self._caches)),
@@ -144,6 +149,9 @@ class _Run:
                 looked = now
                 tree.look()
                 given.look()
+                self._given_up_after = self._stuck.quiet_for(now - began, self._steps())
+                if self._given_up_after is not None:
+                    return True
             if self._is_timed:
                 self._power.look(now)
             self._watcher(Glimpse(now - began, self._steps(), tree.main_now, printed))
@@ -230,7 +238,7 @@ class _Run:
             failure=result.failure if result else None,
             measurement=measurement,
             receipts=tuple(result.receipts) if result else (),
-            hung_at=_stack_of_the_script(self._stack) if state is State.TIMED_OUT else "",
+            hung_at=self._hung_at(state),
             shielding=protection.shielding(self._report, self._scratch),
             log=str(self._log.relative_to(self._order.folder.parent)),
             purpose=self._order.purpose,
@@ -241,6 +249,10 @@ class _Run:
             deep=result.deep if result else None,
             ran_out=result is not None and result.ended is Ended.SCRIPT,
         )
+
+    def _hung_at(self, state: State) -> str:
+        timed_out = state is State.TIMED_OUT
+        return stacks.of_the_script(self._stack) if timed_out else self._stuck.stack
 
 
 def with_children(memory: Memory, tree: ProcessTree) -> Memory:
@@ -260,13 +272,3 @@ def _kernel_memory_kills() -> int:
             if line.startswith("oom_kill "):
                 return int(line.split()[1])
     return 0
-
-
-def _stack_of_the_script(path: Path) -> str:
-    """Without the frames of our wrappers, which are nobody's reason to hang."""
-    ours = str(Path(__file__).parents[1]) + os.sep
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
-    return "\n".join(line for line in lines if ours not in line)

@@ -20,6 +20,8 @@ class Leftovers:
     result: ChildResult | None
     result_unreadable: str = ""
     timed_out_after: float | None = None
+    given_up_after: float | None = None
+    """Seconds without a step, where it was seen that there would be none."""
     interrupted: bool = False
     kernel_killed_for_memory: bool = False
     ours: tuple[str, ...] = ()
@@ -33,6 +35,9 @@ def state_of(left: Leftovers) -> tuple[State, str]:
         return State.INTERRUPTED, "The trial was interrupted."
     if left.result is not None and left.result.ended is Ended.ENOUGH:
         return _measured(left.result)
+    if left.given_up_after is not None:
+        seconds = f"{left.given_up_after:.0f} seconds without a training step"
+        return State.NOTHING_MEASURED, f"The script was stopped after {seconds}."
     if left.timed_out_after is not None:
         seconds = f"{left.timed_out_after:.0f}"
         return State.TIMED_OUT, f"The script was stopped after its limit of {seconds} seconds."

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from dataclasses import dataclass
 from typing import Any
+
+ASK: int | None = signal.SIGRTMAX - 7 if sys.platform == "linux" else None
+"""The signal at which a trial's process writes where it is: none that scripts or libraries use."""
+ASKED = "asked.txt"
+"""Where, beside the stack."""
 
 
 @dataclass(frozen=True)
