@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hotloop.trial import stuck
+from hotloop import processes
 from hotloop.trial.spec import ASK, ASKED
 from hotloop.trial.stuck import Stuck
 
@@ -152,7 +152,7 @@ def test_a_group_is_known_by_what_its_processes_are_told(
 
 def test_cores_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     used = iter([(1.0), (2.0), (4.0), (6.0)])
-    monkeypatch.setattr(stuck.processes, "cpu_seconds", lambda pid: next(used))
-    monkeypatch.setattr(stuck.processes, "descendants", lambda pid: {})
+    monkeypatch.setattr(processes, "cpu_seconds", lambda pid: next(used))
+    monkeypatch.setattr(processes, "descendants", lambda pid: {})
     one = Stuck(1, Path("none"), True)
     assert [one._cores(at)[0] for at in (15.0, 17.0, 20.0, 22.0)] == [None, None, 0.6, 0.8]
