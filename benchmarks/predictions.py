@@ -31,10 +31,11 @@ from hotloop.study import Found, Options, Study
 from hotloop.trial.launch import ProcessLauncher
 from hotloop.trial.order import Glimpse
 from hotloop.trial.trial import Trial
+from hotloop.workshop.granted import Granted
 from hotloop.workshop.promising import promising
 from hotloop.workshop.scores import score_of
 from hotloop.workshop.watching import Outlook
-from hotloop.workshop.workshop import Granted, Workshop
+from hotloop.workshop.workshop import Workshop
 
 ROOT = Path(__file__).parents[1]
 JOBS = {

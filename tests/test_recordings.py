@@ -18,7 +18,7 @@ from hotloop.search.compare import Pair, compare, self_comparison_floor
 from hotloop.study import Options, Study
 from hotloop.timeline import Phase
 from hotloop.trial.trial import Trial
-from hotloop.workshop.examine import own_mantissa
+from hotloop.workshop.mantissas import own_mantissa
 from hotloop.workshop.promising import promising
 from tests.sources import ROOT
 

@@ -9,12 +9,17 @@ from typing import Any
 import pytest
 
 from hotloop import study
+from hotloop.equivalence import judge as judging
+from hotloop.equivalence.judge import Equivalence, Witnesses
 from hotloop.errors import StudyMismatch
+from hotloop.plan import Plan
+from hotloop.report.trial_rows import TIMED
 from hotloop.study import Study
 from hotloop.trial.order import Order
 from hotloop.trial.trial import State, Trial
+from hotloop.workshop import examine
 from tests import builders
-from tests.searching import SECONDS, TWO, PaperJob, found, search, timed_out
+from tests.searching import SECONDS, TWO, PaperJob, found, levers, search, timed_out
 from tests.simulated import gains
 
 LAW = gains(bf16=1.5, loader_workers=1.2)
@@ -52,24 +57,103 @@ def test_after_any_trial_it_comes_to_the_same_and_repeats_nothing(tmp_path: Path
         assert len(before.orders) - 1 + len(paper.orders) == len(uninterrupted.trials)
 
 
-def test_of_a_finished_search_only_what_needs_weights_is_run(tmp_path: Path) -> None:
-    """What was compared with weights that are gone is worth nothing beside new ones."""
+def test_a_finished_search_is_made_again_without_a_run(tmp_path: Path) -> None:
+    """The weights are gone; what was compared with them was judged by evidence that is kept."""
     finished = whole(tmp_path)
+    assert not list(tmp_path.glob("reference*"))
     paper = PaperJob(LAW)
     again = search(paper, tmp_path, earlier=finished)
     assert (again.trials, again.found) == (finished.trials, finished.found)
-    examined = [trial.purpose for trial in finished.trials if trial.evidence is not None]
-    assert paper.purposes == examined
+    assert paper.purposes == []
+
+
+THREE = replace(TWO, only=(*TWO.only, "channels_last"))
+WIDER = gains(bf16=1.5, loader_workers=1.2, channels_last=1.3)
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
+    """For each judgement: the references whose weights its trials have begun from."""
+    seen: list[set[str]] = []
+
+    def judge(candidate: Trial, witnesses: Witnesses, *more: Any) -> Equivalence:
+        beside = (witnesses.reference, witnesses.yardstick, candidate)
+        seen.append({trial.tied_to for trial in beside})
+        return judging.judge(candidate, witnesses, *more)
+
+    monkeypatch.setattr(examine, "judge", judge)
+    return seen
+
+
+def test_another_plan_is_examined_beside_a_reference_of_its_own(
+    tmp_path: Path, judged: list[set[str]]
+) -> None:
+    finished = search(PaperJob(WIDER), tmp_path)
+    paper = PaperJob(WIDER)
+    record = search(paper, tmp_path, THREE, earlier=finished)
+    assert len(levers(found(record).plan or Plan())) == 3  # each was soaked from its own state
+    examined = [purpose for purpose in paper.purposes if purpose not in TIMED]
+    seeds = [purpose for purpose in examined if purpose.startswith("reseeded")]
+    assert examined.count("reference") == 1 and seeds == []  # which begin from no weights
+    assert sorted(map(tuple, judged)) == sorted([("reference-1",)] * 2 + [("reference-2",)] * 2)
+    once_more = PaperJob(WIDER)
+    again = search(once_more, tmp_path, THREE, earlier=record)
+    assert (again.trials, again.found) == (record.trials, record.found)
+    assert once_more.orders == []
+
+
+def test_wherever_it_is_stopped_evidence_of_two_references_is_not_mixed(
+    tmp_path: Path, judged: list[set[str]]
+) -> None:
+    def begun(folder: Path) -> Study:
+        return search(PaperJob(WIDER), folder)
+
+    paper = PaperJob(WIDER)
+    wanted = search(paper, tmp_path / "whole", THREE, earlier=begun(tmp_path / "whole"))
+    for number in range(1, len(paper.orders) + 1):
+        folder = tmp_path / str(number)
+        earlier = begun(folder)
+        with pytest.raises(KeyboardInterrupt):
+            search(PaperJob(WIDER, stops_at=number), folder, THREE, earlier=earlier)
+        again = search(PaperJob(WIDER), folder, THREE, earlier=saved(folder))
+        assert found(again).plan == found(wanted).plan
+    assert judged and all(len(names) == 1 for names in judged)
+
+
+def test_a_study_that_does_not_name_its_weights_is_examined_anew(
+    tmp_path: Path, judged: list[set[str]]
+) -> None:
+    finished = whole(tmp_path)
+    unnamed = tuple(replace(trial, tied_to="") for trial in finished.trials)
+    judged.clear()
+    again = search(PaperJob(LAW), tmp_path, earlier=replace(finished, trials=unnamed))
+    assert found(again).plan == found(finished).plan
+    assert judged and all(names == {"reference-1"} for names in judged)
+
+
+def test_what_is_run_again_or_not_needed_any_more_stays_in_the_cost(tmp_path: Path) -> None:
+    short = search(PaperJob(LAW, answer=stuck), tmp_path, replace(TWO, budget=12 * SECONDS))
+    paper = PaperJob(LAW)
+    record = search(paper, tmp_path, earlier=short)
+    cost = sum(trial.cost for trial in record.trials) + record.unused.seconds
+    ran = len(short.trials) + len(paper.orders)
+    assert len(record.trials) + record.unused.runs == ran
+    before = sum(trial.cost for trial in short.trials)
+    assert cost == pytest.approx(before + SECONDS * len(paper.orders))
+    assert record.unused.runs > 0
+    again = search(PaperJob(LAW), tmp_path, earlier=record)
+    assert again.unused == record.unused
 
 
 def test_stopped_again_it_loses_nothing(tmp_path: Path) -> None:
     """Also not what it had not come to yet when it was stopped."""
     finished = whole(tmp_path)
-    stopped(tmp_path, at=1, earlier=finished)
+    lacks_one = replace(finished, trials=(*finished.trials[:2], *finished.trials[3:]))
+    stopped(tmp_path, at=1, earlier=lacks_one)
     paper = PaperJob(LAW)
     again = search(paper, tmp_path, earlier=saved(tmp_path))
-    assert (again.trials, again.found) == (finished.trials, finished.found)
-    assert "proof" not in paper.purposes
+    assert [one.purpose for one in again.trials] == [one.purpose for one in finished.trials]
+    assert paper.purposes == [finished.trials[2].purpose]
 
 
 def test_a_soak_goes_on_from_the_state_it_left(tmp_path: Path) -> None:

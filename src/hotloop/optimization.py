@@ -27,6 +27,7 @@ from hotloop.workshop import rescuing, rungs
 from hotloop.workshop.choosing import Choice
 from hotloop.workshop.examine import Examiner
 from hotloop.workshop.footing import Footing, NoPlan
+from hotloop.workshop.granted import Granted
 from hotloop.workshop.measured import measured
 from hotloop.workshop.outlook import Later, after_the_proof, outlook, without_passengers
 from hotloop.workshop.promising import promising
@@ -35,7 +36,7 @@ from hotloop.workshop.rescuing import Rescued
 from hotloop.workshop.resizing import BATCH, resize
 from hotloop.workshop.scores import score_of, undisturbed
 from hotloop.workshop.watching import Audience
-from hotloop.workshop.workshop import Granted, Workshop
+from hotloop.workshop.workshop import Workshop
 
 RoofOf = Callable[[Measurement], Roof | None]
 """What the machine can do at most, for a job that was measured so."""
@@ -63,9 +64,9 @@ def optimize(
             "Give the same script and arguments, or begin anew without --resume.",
         )
     found = Found(options, warnings=machine.gpu_neighbours())
-    record = study.begin("optimize", job, machine.describe(), found)
+    record = study.begin("optimize", job, machine.describe(), found, earlier)
     granted = Granted(limit_seconds, options.budget, options.steps)
-    before = earlier.trials if earlier is not None else ()
+    before = earlier.trials if earlier else ()
     workshop = Workshop(job, record, granted, folder, launcher, audience, before)
     return _Optimization(workshop, options, audience, roof).run(dry_run)
 
@@ -291,8 +292,7 @@ class _Optimization:
         return f"{nothing}{short_lived}{more if left else ''}"
 
     def _conclude(self, verdict: str) -> None:
-        found, trials = self._footing.found, self._workshop.record.trials
-        chosen = self._choice
+        found, chosen, trials = self._footing.found, self._choice, self._workshop.record.trials
         refused = refusals(found, chosen.excluded, trials, chosen.unexamined, chosen.unfit)
         self._note(verdict=verdict, refused=refused)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hotloop import codec
@@ -105,6 +105,14 @@ class Found:
 
 
 @dataclass(frozen=True)
+class Unused:
+    """Trials that a search does not rest on: they were run again, or are not asked for any more."""
+
+    runs: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
 class Study:
     command: str
     """"profile", "optimize" or "verify"."""
@@ -119,16 +127,29 @@ class Study:
     """What the machine can do at most, where it was measured."""
     diagnosis: Diagnosis | None = None
     """What limits the job as it is."""
+    unused: Unused = field(default_factory=Unused)
     hotloop: str = HOTLOOP
     version: int = VERSION
 
     def with_trial(self, trial: Trial) -> Study:
         return replace(self, trials=(*self.trials, trial))
 
+    def without_use(self, runs: int, seconds: float) -> Study:
+        unused = Unused(self.unused.runs + runs, self.unused.seconds + seconds)
+        return replace(self, unused=unused)
 
-def begin(command: str, job: ScriptJob, machine: Machine, found: Found | None = None) -> Study:
+
+def begin(
+    command: str,
+    job: ScriptJob,
+    machine: Machine,
+    found: Found | None = None,
+    earlier: Study | None = None,
+) -> Study:
+    """`earlier`: with which it goes on. Its trials are taken over as they are asked for."""
     created = time.strftime("%Y-%m-%dT%H:%M:%S%z")
-    return Study(command, job, job.digest(), machine, created, found=found)
+    unused = earlier.unused if earlier is not None else Unused()
+    return Study(command, job, job.digest(), machine, created, found=found, unused=unused)
 
 
 def make_base(base: Path) -> None:

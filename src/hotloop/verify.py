@@ -11,9 +11,10 @@ from hotloop.plan import Plan
 from hotloop.study import Found, Options, Study
 from hotloop.trial.order import Launcher
 from hotloop.workshop.examine import Examiner
+from hotloop.workshop.granted import Granted
 from hotloop.workshop.measured import measured
 from hotloop.workshop.watching import Audience
-from hotloop.workshop.workshop import Granted, Workshop
+from hotloop.workshop.workshop import Workshop
 
 
 def verify(

@@ -22,9 +22,11 @@ from hotloop.trial.launch import ProcessLauncher
 from hotloop.trial.order import Glimpse, Order, Watcher
 from hotloop.trial.trial import Trial
 from hotloop.workshop import examine
-from hotloop.workshop.examine import STEPS, Examiner
+from hotloop.workshop.exam_steps import STEPS
+from hotloop.workshop.examine import Examiner
+from hotloop.workshop.granted import Granted
 from hotloop.workshop.watching import Outlook
-from hotloop.workshop.workshop import Granted, Workshop
+from hotloop.workshop.workshop import Workshop
 from tests import builders
 from tests.e2e.conftest import TORCH
 

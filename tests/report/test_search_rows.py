@@ -9,7 +9,7 @@ from hotloop.search.climb import Climb
 from hotloop.search.compare import Comparison
 from hotloop.search.parts import Contribution
 from hotloop.search.proof import Proof
-from hotloop.study import Options, Refused, Soaked
+from hotloop.study import Options, Refused, Soaked, Unused
 from tests.builders import on_gpu
 from tests.report.studies import BOTH, lost, ratio, same, searched, timed, with_children, won
 
@@ -119,6 +119,13 @@ class TestWon:
 
     def test_what_the_plan_survived_and_what_it_did_not_meet(self) -> None:
         assert texts(rows(won()), "soak") == ["met a second epoch", "did not meet evaluation"]
+
+    def test_the_cost_holds_what_the_search_does_not_rest_on_any_more(self) -> None:
+        found = rows(replace(won(), unused=Unused(2, 60.0)))
+        (said,) = texts(found, "cost")
+        assert said.startswith(
+            "9 runs of the script, 7.7 min; 60.0 s of them for what was run again"
+        )
 
     def test_the_cost_and_when_it_is_paid_back(self) -> None:
         found = rows(won())

@@ -21,10 +21,13 @@ from hotloop.trial.order import Glimpse, Order, Watcher
 from hotloop.trial.spec import Exam, StopRule
 from hotloop.trial.trial import State, Trial
 from hotloop.workshop import examine
-from hotloop.workshop.examine import LEAST, STEPS, Examiner, own_mantissa, steps_for
+from hotloop.workshop.exam_steps import LEAST, STEPS, steps_for
+from hotloop.workshop.examine import Examiner
+from hotloop.workshop.granted import Granted
+from hotloop.workshop.mantissas import own_mantissa
 from hotloop.workshop.room import Host
 from hotloop.workshop.watching import Outlook
-from hotloop.workshop.workshop import Granted, Workshop
+from hotloop.workshop.workshop import Workshop
 from tests import builders
 
 FUSED = LeverSetting("fused_optimizer", {})
@@ -275,12 +278,13 @@ def test_every_trial_knows_its_part(examiner: Any, tmp_path: Path) -> None:
     one.examine(Plan((FUSED,)))
     reference = launcher.exam("reference")
     forced = (36, 41, 46, 50, 55)
-    assert reference == Exam(str(tmp_path / "reference"), True, STEPS, forced)
+    assert reference == Exam(str(tmp_path / "reference-1"), True, STEPS, forced)
     beside = replace(reference, is_reference=False)
     assert launcher.exam("candidate") == beside
     assert launcher.exam("yardstick 23") == replace(beside, noise_bits=23)
     # Another seed is followed as far as a run is free.
-    assert launcher.exam("reseeded 2") == replace(beside, steps=36, forced=(), seed=2)
+    free = replace(launcher.exam("reseeded 2"), folder=beside.folder)
+    assert free == replace(beside, steps=36, forced=(), seed=2)
 
 
 def test_compiled_code_draws_as_eager_code_does_where_a_model_draws(examiner: Any) -> None:
@@ -306,9 +310,9 @@ def test_without_evidence_nothing_is_the_same(examiner: Any) -> None:
 
 def test_the_references_weights_are_thrown_away_in_the_end(examiner: Any, tmp_path: Path) -> None:
     one, _ = examiner()
-    (tmp_path / "reference").mkdir()
+    (tmp_path / "reference-1").mkdir()
     one.close()
-    assert not (tmp_path / "reference").exists()
+    assert not (tmp_path / "reference-1").exists()
     one.close()
 
 

@@ -18,10 +18,12 @@ from hotloop.trial.fake import FakeLauncher
 from hotloop.trial.spec import Exam, StopRule
 from hotloop.trial.trial import State, Trial
 from hotloop.workshop import workshop
+from hotloop.workshop.granted import Granted
 from hotloop.workshop.lengths import FEWEST, LEAST, MOST, steps_for
 from hotloop.workshop.outlook import Later
 from hotloop.workshop.scores import score_of
-from hotloop.workshop.workshop import Granted, Workshop
+from hotloop.workshop.weights import WeightsGone
+from hotloop.workshop.workshop import Workshop
 from tests import builders
 from tests.searching import Listener
 from tests.simulated import plan_of
@@ -118,6 +120,7 @@ class TestSteps:
 
     def test_of_an_examination_are_its_own(self, tmp_path: Path) -> None:
         here, launcher = shop(tmp_path, took(3.0))
+        (tmp_path / "reference").mkdir()
         here.examined(Plan(), exam(tmp_path), "candidate")
         stop = launcher.orders[0].stop
         assert (stop.warm_up, stop.steps) == (0, 3 * 40)
@@ -291,15 +294,29 @@ class TestReplay:
         here.note(Found(Options(), verdict="It is over."))
         assert [one.seconds for one in study.load(tmp_path / "study.json").trials] == [5.0]
 
-    def test_of_an_examination_needs_the_weights_it_was_compared_with(self, tmp_path: Path) -> None:
-        before = (took(5.0, purpose="candidate"),)
-        here, launcher = shop(tmp_path, took(1.0), earlier=before)
-        here.examined(Plan(), exam(tmp_path), "candidate")
-        assert len(launcher.orders) == 1
-        (tmp_path / "reference").mkdir()
+    def test_of_an_examination_does_not_need_the_weights_it_began_from(
+        self, tmp_path: Path
+    ) -> None:
+        before = (took(5.0, purpose="candidate", tied_to="reference"),)
         here, launcher = shop(tmp_path, earlier=before)
         here.examined(Plan(), exam(tmp_path), "candidate")
         assert launcher.orders == []
+
+    def test_of_an_examination_is_not_from_other_weights(self, tmp_path: Path) -> None:
+        before = (took(5.0, purpose="candidate", tied_to="reference-1"),)
+        (tmp_path / "reference").mkdir()
+        here, launcher = shop(tmp_path, took(1.0), earlier=before)
+        assert here.examined(Plan(), exam(tmp_path), "candidate").tied_to == "reference"
+        assert len(launcher.orders) == 1
+
+    def test_nothing_is_examined_from_weights_that_are_gone(self, tmp_path: Path) -> None:
+        here, launcher = shop(tmp_path, took(1.0), took(1.0))
+        with pytest.raises(WeightsGone):
+            here.examined(Plan(), exam(tmp_path), "candidate")
+        assert launcher.orders == []
+        # A reference that was run here has saved what it could, and a run of it alone needs none.
+        here.examined(Plan(), exam(tmp_path, is_reference=True), "reference")
+        here.examined(Plan(), exam(tmp_path), "candidate")
 
     def test_of_a_reference_that_was_killed_clears_its_weights(self, tmp_path: Path) -> None:
         weights = tmp_path / "reference" / "24.pt"

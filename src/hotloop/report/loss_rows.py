@@ -46,10 +46,13 @@ def _examined(study: Study) -> list[tuple[str, str, Trial]]:
     candidates = [trial for trial in study.trials if trial.purpose == "candidate"]
     plan = study.found.plan if study.found else None
     wanted = [trial for trial in candidates if _is(trial, plan)] or candidates
+    shown = wanted[-1:]
+    # A search that was resumed may have another, which this plan was not compared with.
+    own = [one for one in reference if any(one.tied_to == trial.tied_to for trial in shown)]
     return [
         *(("another seed", "seed", trial) for trial in seeds),
-        *(("as it is", "reference", trial) for trial in reference[-1:]),
-        *((UNDER_THE_PLAN, "plan", trial) for trial in wanted[-1:]),
+        *(("as it is", "reference", trial) for trial in (own or reference)[-1:]),
+        *((UNDER_THE_PLAN, "plan", trial) for trial in shown),
     ]
 
 

@@ -14,7 +14,7 @@ from hotloop.report.plan_words import key
 from hotloop.report.trial_rows import TIMED
 from hotloop.search.compare import DISTURBED, Comparison
 from hotloop.search.ladder import climbed
-from hotloop.study import Found, Options, Study
+from hotloop.study import Found, Options, Study, Unused
 from hotloop.trial.trial import State, Trial
 
 
@@ -68,6 +68,8 @@ class SearchFigures:
     runs: int
     seconds: float
     """All trials together."""
+    unused: Unused
+    """Of these: what the search does not rest on."""
     payback: Payback | None
 
 
@@ -79,13 +81,14 @@ def search_figures(study: Study) -> SearchFigures:
     before = _as_proven(_pace(timed, Plan()), [pair.baseline for pair in by_speed])
     after = _pace(timed, found.plan) if found.plan else None
     after = _as_proven(after, [pair.candidate for pair in by_speed])
-    seconds = sum(trial.cost for trial in study.trials)
+    seconds = sum(trial.cost for trial in study.trials) + study.unused.seconds
     return SearchFigures(
         before=before,
         after=after,
         ladder=_ladder(timed, found, after) if found.plan else (),
-        runs=len(study.trials),
+        runs=len(study.trials) + study.unused.runs,
         seconds=seconds,
+        unused=study.unused,
         # What is won in memory pays back no time, whatever steps take.
         payback=None if found.options.objective == "memory" else _payback(seconds, before, after),
     )

@@ -275,7 +275,7 @@ def _soaked(soaked: Soaked | None) -> list[tuple[str, str]]:
 
 def _cost(figures: SearchFigures) -> list[tuple[str, str]]:
     runs = "1 run" if figures.runs == 1 else f"{figures.runs} runs"
-    facts = [("cost", f"{runs} of the script, {units.seconds(figures.seconds)}")]
+    facts = [("cost", f"{runs} of the script, {units.seconds(figures.seconds)}{_unused(figures)}")]
     after = figures.after
     if after is not None and after.one_off_seconds > after.step_seconds:
         once = f"up to {units.seconds(after.one_off_seconds)} once, before steps are steady"
@@ -286,3 +286,13 @@ def _cost(figures: SearchFigures) -> list[tuple[str, str]]:
             ("payback", f"after {units.count(steps)} steps, which take {seconds} under the plan")
         )
     return facts
+
+
+def _unused(figures: SearchFigures) -> str:
+    """Of a search that went on: what an earlier start has run, and is not in its trials."""
+    unused = figures.unused
+    if not unused.seconds:
+        return ""
+    return (
+        f"; {units.seconds(unused.seconds)} of them for what was run again or not needed any more"
+    )

@@ -61,6 +61,9 @@ class Trial:
     """What it was run for: "baseline", "screen", "proof", "reference", …"""
     evidence: Evidence | None = None
     """Of a trial that was examined rather than timed."""
+    tied_to: str = ""
+    """The name of the weights or of the state that it began from, or has saved, in its study: only
+    beside trials that share them it tells anything."""
     soak: SoakSeen | None = None
     inspection: Inspection | None = None
     """Of a trial that was looked into rather than timed."""
@@ -73,9 +76,10 @@ class Trial:
     portion: float = 1.0
     """Of its seconds: for how many a search has waited, where other trials ran beside it."""
 
-    def is_for(self, plan: Plan, purpose: str) -> bool:
+    def is_for(self, plan: Plan, purpose: str, tied_to: str | None = None) -> bool:
         """Whether it answers the same question."""
-        return self.purpose == purpose and self.plan.levers == plan.levers
+        is_same = self.purpose == purpose and self.plan.levers == plan.levers
+        return is_same and tied_to in (None, self.tied_to)
 
     @property
     def cost(self) -> float:

@@ -14,6 +14,7 @@ from hotloop.plan import Plan
 from hotloop.trial.order import Launcher, Watcher
 from hotloop.trial.side_by_side import Placed, launch_all
 from hotloop.trial.trial import State, Trial
+from hotloop.workshop.earlier import place_of
 
 
 class Ahead:
@@ -55,19 +56,13 @@ class Ahead:
             self._lost += sum(trial.cost for trial in shared if trial not in whole)
             save()
 
-    def has(self, plan: Plan, purpose: str) -> bool:
-        return self._place(plan, purpose) is not None
+    def has(self, plan: Plan, purpose: str, tied_to: str | None = None) -> bool:
+        return place_of(self.trials, plan, purpose, tied_to) is not None
 
-    def take(self, plan: Plan, purpose: str) -> Trial | None:
-        place = self._place(plan, purpose)
+    def take(self, plan: Plan, purpose: str, tied_to: str | None = None) -> Trial | None:
+        place = place_of(self.trials, plan, purpose, tied_to)
         return None if place is None else self.trials.pop(place)
 
     def forget(self) -> None:
         self._lost = self.cost
         self.trials = []
-
-    def _place(self, plan: Plan, purpose: str) -> int | None:
-        for place, trial in enumerate(self.trials):
-            if trial.is_for(plan, purpose):
-                return place
-        return None

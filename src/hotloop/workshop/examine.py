@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeVar
 
 from hotloop.equivalence.judge import (
     Equivalence,
@@ -16,27 +16,26 @@ from hotloop.equivalence.judge import (
     together,
 )
 from hotloop.equivalence.structure import exact_streams
-from hotloop.levers.base import Effect
 from hotloop.levers.registry import LEVERS
 from hotloop.measurement import Measurement
 from hotloop.plan import LeverSetting, Plan
-from hotloop.timeline import steps as steps_of
 from hotloop.trial.spec import Exam
 from hotloop.trial.trial import State, Trial
+from hotloop.workshop.exam_steps import optimizer_steps, steps_made
+from hotloop.workshop.mantissas import mantissa, own_mantissa
 from hotloop.workshop.room import ALL, Asked, Host, share, this_host
+from hotloop.workshop.weights import WeightsGone, clear
 from hotloop.workshop.workshop import Workshop
 
-STEPS = 60
-SECONDS = 60.0
-"""A slow job is looked at for fewer steps, but not for fewer than LEAST."""
-LEAST = 40
 POINTS = (0.60, 0.68, 0.76, 0.84, 0.92)
 """Where steps are compared by arithmetic. Before the first the training runs free."""
 LARGE = 50_000_000
 """Parameters."""
 SEEDS = (1, 2)
 IN_HOST_MEMORY = " kept in host memory"
-FORMATS = {"bfloat16": 7, "float16": 10, "float32": 23, "float64": 52}
+UNKNOWN = "of-an-earlier-hotloop"
+"""The name of weights, where a study does not tell it yet: they are not kept any more."""
+T = TypeVar("T")
 
 
 @dataclass
@@ -125,7 +124,7 @@ class Examiner:
 
     def _bits(self, plan: Plan) -> int:
         """Of the coarsest format that the plan claims, or the job has."""
-        return min(self.own_bits, *(_mantissa(one.lever) or self.own_bits for one in plan.levers))
+        return min(self.own_bits, *(mantissa(one.lever) or self.own_bits for one in plan.levers))
 
     def _keep(self, plan: Plan, found: Equivalence) -> None:
         self._equivalences[repr(plan.levers)] = plan, found
@@ -135,7 +134,8 @@ class Examiner:
         if self.reference.state is not State.COMPLETE:
             return False
         self.baseline = self.reference.measurement or self.baseline
-        return self._yardstick(self.own_bits).state is State.COMPLETE
+        yardstick = self._from_weights(lambda: self._yardstick(self.own_bits))
+        return yardstick.state is State.COMPLETE
 
     def is_blind(self) -> bool:
         """Whether no two runs can be compared: what models are given depends on their weights."""
@@ -147,12 +147,12 @@ class Examiner:
 
     def beginning(self) -> Trial:
         """The job as it is, as far as it comes before it runs out of memory."""
-        exam = replace(self._exam(), forced=())
+        exam = replace(self._exam(is_reference=True), is_reference=False, forced=())
         return self.workshop.examined(Plan(), exam, "beginning")
 
     def close(self) -> None:
         """Weights are large, and have served their purpose."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        clear(self.workshop.folder)
 
     @cached_property
     def own_bits(self) -> int:
@@ -161,12 +161,26 @@ class Examiner:
 
     @cached_property
     def reference(self) -> Trial:
+        return self._next_reference()
+
+    def _next_reference(self) -> Trial:
         """Again where the job ended before: what is compared lies towards the end of the steps."""
         found = self._run(self.start, self._exam(is_reference=True), "reference")
-        if (made := _steps_made(found)) and made < self._exam().steps:
-            self.steps = max(1, made // _optimizer_steps(self.baseline))
+        if (made := steps_made(found)) and made < self._exam(is_reference=True).steps:
+            self.steps = max(1, made // optimizer_steps(self.baseline))
             found = self._run(self.start, self._exam(is_reference=True), "reference")
         return found
+
+    def _from_weights(self, ask: Callable[[], T]) -> T:
+        """Where one of these trials has to be run, and the weights that it begins from are gone:
+        all of them beside a new reference, for evidence is never set beside that of another one.
+        What was judged before rests on runs of its own, and stays as it is."""
+        while True:
+            try:
+                return ask()
+            except WeightsGone:
+                self.reference = self._next_reference()
+                self._yardsticks.clear()
 
     @cached_property
     def _equivalences(self) -> dict[str, tuple[Plan, Equivalence]]:
@@ -191,17 +205,19 @@ class Examiner:
         parameters = sum(one.parameters for one in self.baseline.inventory.optimizers)
         return POINTS if parameters < LARGE else POINTS[::2]
 
-    @cached_property
-    def _folder(self) -> str:
-        return str(self.workshop.folder / "reference")
-
     def _judged(self, plan: Plan, bits: int) -> Equivalence:
-        witnesses = Witnesses(self.reference, self._yardstick(bits), self._reseeded())
-        candidate = self._run(plan, self._exam(eager_random=self._draws), "candidate")
+        if self.reference.state is not State.COMPLETE:  # which is all that there is to say
+            nothing = Witnesses(self.reference, self.reference)
+            return judge(self.reference, nothing, factor_for(bits))
+        candidate, witnesses = self._from_weights(lambda: self._witnessed(plan, bits))
         levers = [LEVERS[one.lever] for one in plan.levers]
         regroups = any(lever.regroups for lever in levers)
         hides = any(lever.hides_model for lever in levers)
         return judge(candidate, witnesses, factor_for(bits), regroups, hides)
+
+    def _witnessed(self, plan: Plan, bits: int) -> tuple[Trial, Witnesses]:
+        witnesses = Witnesses(self.reference, self._yardstick(bits), self._reseeded())
+        return self._run(plan, self._exam(eager_random=self._draws), "candidate"), witnesses
 
     def _reseeded(self) -> tuple[Trial, ...]:
         """Each by itself: when the time is over after the first, that one was not for nothing."""
@@ -225,7 +241,7 @@ class Examiner:
 
     def _is_exact(self, chosen: LeverSetting) -> bool:
         """What both sides have is no difference between them."""
-        return _mantissa(chosen.lever) is None or chosen in self.start.levers
+        return mantissa(chosen.lever) is None or chosen in self.start.levers
 
     def _said(self, found: Equivalence) -> Equivalence:
         """With what it was compared, where that is not the job as it is."""
@@ -244,10 +260,12 @@ class Examiner:
         eager_random: bool = False,
         seed: int = 0,
     ) -> Exam:
-        steps = self.steps * _optimizer_steps(self.baseline)
+        steps = self.steps * optimizer_steps(self.baseline)
         forced = tuple(round(steps * point) for point in self._points)
+        own = is_reference or seed
+        weights = self.workshop.new_weights() if own else self.reference.tied_to
         return Exam(
-            folder=self._folder,
+            folder=str(self.workshop.folder / (weights or UNKNOWN)),
             is_reference=is_reference,
             # From other seeds the same weights would mean nothing: it is the free run that counts.
             steps=forced[0] if seed else steps,
@@ -259,41 +277,3 @@ class Examiner:
             # Noise in every operation takes memory, which smaller batches leave.
             spare=self.tight and self.divisor == 1,
         )
-
-
-def steps_for(seconds_a_step: float, baseline: Trial) -> int:
-    """STEPS, unless the job is slow, or ends before."""
-    affordable = max(LEAST, min(STEPS, int(SECONDS / seconds_a_step)))
-    if not baseline.ran_out or baseline.measurement is None:
-        return affordable
-    return min(affordable, len(steps_of(baseline.measurement.events)))
-
-
-def _steps_made(trial: Trial) -> int:
-    """By a job that came to its own end; 0 of any other."""
-    if trial.state is not State.COMPLETE or not trial.ran_out or trial.evidence is None:
-        return 0
-    return len(trial.evidence.structure.steps)
-
-
-def own_mantissa(measurement: Measurement) -> int:
-    inventory, precision = measurement.inventory, measurement.inventory.precision
-    formats = [dtype for model in inventory.models for dtype in model.dtypes]
-    if precision.autocast:
-        formats.append(precision.autocast)
-    bits = min((FORMATS[name] for name in formats if name in FORMATS), default=23)
-    convolves = any(model.convolves for model in inventory.models)
-    has_tf32 = precision.tf32_matmul or (precision.tf32_cudnn and convolves)
-    on_gpu = measurement.software.device != "cpu"
-    return min(bits, 10) if on_gpu and has_tf32 else bits
-
-
-def _mantissa(lever: str) -> int | None:
-    kind = LEVERS[lever]
-    return kind.mantissa if kind.effect is Effect.LOWER_PRECISION else None
-
-
-def _optimizer_steps(measurement: Measurement) -> int:
-    """Of all optimizers, for each step of the job."""
-    steps = [one.steps for one in measurement.inventory.optimizers]
-    return max(1, round(sum(steps) / max(steps))) if steps else 1

@@ -14,7 +14,8 @@ from hotloop.measurement import Measurement
 from hotloop.plan import Plan
 from hotloop.study import Found, Options, Soaked
 from hotloop.trial.trial import Trial
-from hotloop.workshop.examine import Examiner, steps_for
+from hotloop.workshop.exam_steps import steps_for
+from hotloop.workshop.examine import Examiner
 from hotloop.workshop.soak import soak
 from hotloop.workshop.workshop import Workshop
 

@@ -26,7 +26,8 @@ from hotloop.search.rescue import PURPOSE, Rescue, Rung, rescue
 from hotloop.study import Options, Soaked
 from hotloop.trial.spec import Soak
 from hotloop.trial.trial import Trial
-from hotloop.workshop.examine import Examiner, steps_for
+from hotloop.workshop.exam_steps import steps_for
+from hotloop.workshop.examine import Examiner
 from hotloop.workshop.footing import Footing, NoPlan
 from hotloop.workshop.outlook import AFTER_THE_CLIMB, Later
 from hotloop.workshop.promising import out_of_bounds

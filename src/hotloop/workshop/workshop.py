@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from hotloop import study
@@ -29,30 +28,21 @@ from hotloop.trial.spec import Exam, Look, Soak, StopRule
 from hotloop.trial.trial import State, Trial
 from hotloop.workshop import lengths
 from hotloop.workshop.ahead import Ahead
+from hotloop.workshop.earlier import Earlier
 from hotloop.workshop.folders import free_folder
+from hotloop.workshop.granted import Granted
 from hotloop.workshop.outlook import Later
 from hotloop.workshop.room import Asked
 from hotloop.workshop.scores import score_of
 from hotloop.workshop.short_scripts import another_look
 from hotloop.workshop.watching import Audience
+from hotloop.workshop.weights import Tying, WeightsGone, are_gone, clear, needed, new_name, shared
 
 BASELINE = "baseline"
 LOOK = "look"
 NO_PLAN = Plan()
 BY_CHANCE = ("SIGSEGV", "SIGBUS", "SIGABRT")
 """A compiler or a driver dies of these now and then. What does so every time does so twice."""
-
-
-@dataclass(frozen=True)
-class Granted:
-    """What a trial may take."""
-
-    limit: float
-    """Seconds a single trial."""
-    budget: float | None
-    """Seconds all of them together."""
-    steps: int | None
-    """Measured steps a trial, where the user has said so."""
 
 
 class Workshop:
@@ -70,14 +60,16 @@ class Workshop:
         self.folder = folder
         self.job = job
         self._granted = granted
-        self._launcher = launcher
+        self._launcher = Tying(launcher)
         self._audience = audience
-        self._earlier = [trial for trial in earlier if trial.state is not State.INTERRUPTED]
+        self._earlier = Earlier(earlier)
         self._objective = record.found.options.objective if record.found else "speed"
         self._stop = lengths.first_look(granted.steps)
         self._later = Later()
         self._at_once = False
         self._screened: dict[str, Score] = {}
+        self._references: set[str] = set()
+        """Those that were run here, and not replayed."""
         self._ahead = Ahead()
         self._began = time.monotonic()
         self._handed_out = 0.0
@@ -117,12 +109,21 @@ class Workshop:
         """From here on plans act from the first call on, and of those that run the fastest wins."""
         self._at_once, self._objective = True, "speed"
 
+    def new_weights(self) -> str:
+        """The name of those that a reference may save next."""
+        return new_name((*self.record.trials, *self._ahead.trials, *self._earlier.trials))
+
     def keep_back(self, later: Later) -> None:
         """For these runs some of the budget is left."""
         self._later = later
 
     def note(self, found: Found) -> None:
+        """What was run and is not asked for any more has cost something all the same."""
+        was_over = self.record.found is not None and self.record.found.verdict
         self.record = replace(self.record, found=found)
+        if found.verdict and not was_over:
+            runs = len(self._earlier.trials) + len(self._ahead.trials)
+            self.record = self.record.without_use(runs, self._earlier.cost + self._ahead.cost)
         self._save()
 
     def baseline(self, plan: Plan = NO_PLAN) -> Trial:
@@ -177,6 +178,8 @@ class Workshop:
         Whatever came to nothing is run again then, by itself: others may have been in its way.
         """
         new = [one for one in asked if not self._is_at_hand(one)]
+        if any(self._lacks_weights(one.exam) for one in new):  # perhaps they need not be run
+            return
         if len(new) < 2 or self.left < self.record.trials[0].seconds:
             return
         number = len(self.record.trials) + 1
@@ -195,7 +198,9 @@ class Workshop:
         look: Look | None = None,
         divisor: int = 1,
     ) -> Trial:
-        trial = self._replayed(plan, purpose, exam)
+        trial = self._replayed(plan, purpose, shared(exam, soak))
+        if trial is None and self._lacks_weights(exam):
+            raise WeightsGone
         if trial is None:
             trial = self._launched(plan, purpose, stop, exam, soak, look, divisor)
         if trial.state is State.INTERRUPTED:
@@ -210,26 +215,22 @@ class Workshop:
     def _save(self) -> None:
         """Until there is a verdict, with what is still to be replayed: it may be stopped again."""
         is_over = self.record.found is not None and self.record.found.verdict
-        left = () if is_over else (*self._ahead.trials, *self._earlier)
-        study.save(replace(self.record, trials=(*self.record.trials, *left)), self.folder)
+        left = (*self._ahead.trials, *self._earlier.trials)
+        whole = replace(self.record, trials=(*self.record.trials, *(() if is_over else left)))
+        study.save(whole, self.folder)
 
-    def _replayed(self, plan: Plan, purpose: str, exam: Exam | None) -> Trial | None:
-        """In the order they were run, so that the third of three equal ones is again the third.
-
-        Examined trials belong to the weights they were compared with, and are nothing without.
-        """
-        if exam is not None and not Path(exam.folder).is_dir():
-            return None
-        if (ready := self._ahead.take(plan, purpose)) is not None:
+    def _replayed(self, plan: Plan, purpose: str, tied_to: str | None) -> Trial | None:
+        """Evidence is kept: what it says does not need the weights any more that it began from."""
+        wanted = plan, purpose, tied_to
+        if (ready := self._ahead.take(*wanted)) is not None:
             return replace(ready, number=len(self.record.trials) + 1)
-        for place, trial in enumerate(self._earlier):
-            if trial.is_for(plan, purpose):
-                del self._earlier[place]
-                if self._is_worth_another_look(trial):
-                    return None
-                self._handed_out += trial.cost
-                return replace(trial, number=len(self.record.trials) + 1)
-        return None
+        if (trial := self._earlier.take(*wanted)) is None:
+            return None
+        if self._is_worth_another_look(trial):
+            self.record = self.record.without_use(1, trial.cost)
+            return None
+        self._handed_out += trial.cost
+        return replace(trial, number=len(self.record.trials) + 1)
 
     def _is_worth_another_look(self, trial: Trial) -> bool:
         """Without a baseline there is no search; and more time may be granted now than was then."""
@@ -256,7 +257,8 @@ class Workshop:
         if self.left < lengths.least_seconds(self.record.trials, plan, purpose):
             raise BudgetSpent
         if exam is not None and exam.is_reference:
-            self._forget_reference(exam)
+            self._forget_reference()
+            self._references.add(Path(exam.folder).name)
         number = len(self.record.trials) + 1
         folder = free_folder(self.folder, number)
         self._audience.began(number, purpose, plan)
@@ -272,8 +274,8 @@ class Workshop:
         return trial
 
     def _is_at_hand(self, asked: Asked) -> bool:
-        wanted = asked.plan, asked.purpose
-        return self._ahead.has(*wanted) or any(one.is_for(*wanted) for one in self._earlier)
+        wanted = asked.plan, asked.purpose, needed(asked.exam)
+        return self._ahead.has(*wanted) or self._earlier.has(*wanted)
 
     def _order(self, number: int, asked: Asked) -> Order:
         """What is compiled for the first time while others use the GPU is not what is timed."""
@@ -287,8 +289,11 @@ class Workshop:
     def _limit(self) -> float:
         return min(self._granted.limit, self.left)
 
-    def _forget_reference(self, exam: Exam) -> None:
-        """One that was killed; and whatever was compared with the one that is gone."""
-        shutil.rmtree(exam.folder, ignore_errors=True)
-        self._earlier = [trial for trial in self._earlier if trial.evidence is None]
+    def _lacks_weights(self, exam: Exam | None) -> bool:
+        """A reference that was run here has saved what it could."""
+        return are_gone(exam) and needed(exam) not in self._references
+
+    def _forget_reference(self) -> None:
+        """One that was killed, or is of no use; and what was examined ahead beside it."""
+        clear(self.folder)
         self._ahead.forget()
