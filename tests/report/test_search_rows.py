@@ -9,9 +9,10 @@ from hotloop.search.climb import Climb
 from hotloop.search.compare import Comparison
 from hotloop.search.parts import Contribution
 from hotloop.search.proof import Proof
+from hotloop.search.rescue import Rescue
 from hotloop.study import Options, Refused, Soaked, Unused
 from tests.builders import on_gpu
-from tests.report.studies import BOTH, lost, ratio, same, searched, timed, with_children, won
+from tests.report.studies import BF16, BOTH, lost, ratio, same, searched, timed, with_children, won
 
 
 def texts(found: SearchRows, label: str) -> list[str]:
@@ -68,6 +69,23 @@ class TestWon:
         proof = Proof(BOTH, ratio(20, 10), (slower, Contribution("compile", ratio(16, 10))), (), 0)
         (told,) = texts(rows(won(proof=proof)), "undecided")
         assert told.startswith("bf16: not shown to help by itself; it stays")
+
+    def test_so_is_what_there_was_no_time_to_leave_out(self) -> None:
+        proof = Proof(BOTH, ratio(20, 10), (), (), 0)
+        (told,) = texts(rows(won(proof=proof)), "undecided")
+        assert told == (
+            "bf16, compile: there was no time to leave them out one by one; "
+            "they stay in the plan that was proven as a whole"
+        )
+        one = replace(proof, contributions=(Contribution("bf16", ratio(9, 10)),))
+        shown, unmeasured = texts(rows(won(proof=one)), "undecided")
+        assert shown.startswith("bf16: ") and unmeasured.startswith("compile: there was no time")
+
+    def test_what_the_job_needs_to_run_is_no_question(self) -> None:
+        proof = Proof(BOTH, ratio(20, 10), (), (), 0)
+        needs = Rescue("It ran out of memory.", (), Plan((BF16,)))
+        (told,) = texts(rows(won(proof=proof, rescue=needs)), "undecided")
+        assert told.startswith("compile: ")
 
     def test_where_the_time_goes_is_told_before_and_after(self) -> None:
         data = rows(won()).phases[0]

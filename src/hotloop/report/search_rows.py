@@ -9,15 +9,13 @@ from hotloop.equivalence.judge import Equivalence
 from hotloop.figures import PhaseShare
 from hotloop.measurement import Measurement
 from hotloop.plan import LeverSetting
-from hotloop.report import equivalence_rows, proof_rows, rescue_rows
+from hotloop.report import rescue_rows, search_facts
 from hotloop.report.phase_names import phase_names
 from hotloop.report.plan_words import NOTHING, setting_words
-from hotloop.report.refusal_rows import why
 from hotloop.report.search_figures import Pace, Rung, SearchFigures, search_figures
 from hotloop.report.trial_rows import Telling, TrialRow
-from hotloop.search.batch_sizes import Curve, SizePoint
 from hotloop.search.compare import Comparison
-from hotloop.study import NO_TIME, Found, Options, Refused, Soaked, Study
+from hotloop.study import Found, Options, Study
 from hotloop.timeline import Phase
 
 NOT_MEASURED = "–"
@@ -76,18 +74,7 @@ def rows(study: Study) -> SearchRows:
         ladder=ladder,
         screened=any(SCREENED in row.step for row in ladder),
         tried=() if won else _tried(study, found.options.objective),
-        facts=(
-            *(rescue_rows.facts(found.rescue) if found.rescue else ()),
-            *((("limited by", study.diagnosis.verdict),) if study.diagnosis else ()),
-            *_sizes(found.sizes),
-            *_undecided(found),
-            *_refused(found),
-            *(equivalence_rows.facts(found.equivalence) if found.equivalence else ()),
-            *_soaked(found.soaked),
-            *_disturbed(found),
-            *_cost(figures),
-            *(("warning", warning) for warning in found.warnings),
-        ),
+        facts=search_facts.facts(study, found, figures),
     )
 
 
@@ -102,17 +89,6 @@ def _headline(found: Found, figures: SearchFigures) -> str:
     claims += _training(found.equivalence)
     changes = _changes(figures.before, figures.after, found.options.objective)
     return ": ".join(part for part in (", ".join(claims), ", ".join(changes)) if part)
-
-
-def _undecided(found: Found) -> list[tuple[str, str]]:
-    """What is in the plan, which was proven as a whole, without having shown what it adds."""
-    parts = found.proof.contributions if found.plan and found.proof else ()
-    open_ = [one.lever for one in parts if one.comparison.pairs and not one.comparison.faster]
-    if not open_:
-        return []
-    what = "it stays" if len(open_) == 1 else "they stay"
-    why = f"not shown to help by itself; {what} in the plan that was proven as a whole"
-    return [("undecided", f"{', '.join(open_)}: {why}")]
 
 
 def _training(found: Equivalence | None) -> list[str]:
@@ -219,80 +195,3 @@ def _tried(study: Study, objective: str) -> tuple[TrialRow, ...]:
     telling = Telling(objective)
     told = [(trial.purpose, telling.tell(trial)) for trial in study.trials]
     return tuple(row for purpose, row in told if purpose in ("baseline", "rescue", "screen"))
-
-
-def _refused(found: Found) -> list[tuple[str, str]]:
-    """With its reason what was tried. The rest by name: what could not help was said beforehand."""
-    others = [one for one in found.refused if not one.tried]
-    late = [one.lever for one in others if one.reason == NO_TIME]
-    named = {one.lever for one in found.refused}
-    late += [name for name in (found.climb.untried if found.climb else ()) if name not in named]
-    rest = [one.lever for one in others if one.reason != NO_TIME]
-    return [
-        *(("refused", _refusal(one)) for one in found.refused if one.tried),
-        *((("not tried", f"{', '.join(late)}: {NO_TIME}"),) if late else ()),
-        *((("not tried", f"{units.some(rest)}: the report says why"),) if rest else ()),
-    ]
-
-
-def _refusal(one: Refused) -> str:
-    cost = f" (trying it took {units.seconds(one.cost)})" if one.cost else ""
-    return f"{one.lever}: {why(one)}{cost}"
-
-
-def _sizes(curve: Curve | None) -> list[tuple[str, str]]:
-    """Every size that was run, and what it came to."""
-    if curve is None:
-        return []
-    begins = curve.plateau.size if curve.plateau else None
-    facts = [("batch sizes", _size(point, point.size == begins)) for point in curve.points]
-    return facts if len(facts) > 1 else []
-
-
-def _size(point: SizePoint, begins: bool) -> str:
-    if point.rate is None:
-        return f"{point.size}: {point.reason}"
-    memory = f", {units.size(point.memory)}" if point.memory else ""
-    mark = ", where the plateau begins" if begins else ""
-    return f"{point.size}: {units.rate(point.rate)} samples/s{memory}{mark}"
-
-
-def _disturbed(found: Found) -> list[tuple[str, str]]:
-    said = proof_rows.disturbed(found.proof.comparison) if found.proof else ""
-    return [("not counted", said)] if said else []
-
-
-def _soaked(soaked: Soaked | None) -> list[tuple[str, str]]:
-    if soaked is None:
-        return []
-    facts = [] if soaked.passed else [("soak", f"failed: {soaked.reason}")]
-    if soaked.met:
-        facts.append(("soak", f"met {', '.join(soaked.met)}"))
-    if soaked.not_met:
-        facts.append(("soak", f"did not meet {', '.join(soaked.not_met)}"))
-    return facts
-
-
-def _cost(figures: SearchFigures) -> list[tuple[str, str]]:
-    runs = "1 run" if figures.runs == 1 else f"{figures.runs} runs"
-    facts = [("cost", f"{runs} of the script, {units.seconds(figures.seconds)}{_unused(figures)}")]
-    after = figures.after
-    if after is not None and after.one_off_seconds > after.step_seconds:
-        once = f"up to {units.seconds(after.one_off_seconds)} once, before steps are steady"
-        facts.append(("warm-up", once))
-    if figures.payback is not None:
-        steps, seconds = figures.payback.steps, units.seconds(figures.payback.seconds)
-        facts.append(
-            ("payback", f"after {units.count(steps)} steps, which take {seconds} under the plan")
-        )
-    return facts
-
-
-def _unused(figures: SearchFigures) -> str:
-    """Of a search that went on: what an earlier start has run, and is not in its trials."""
-    unused = figures.unused
-    if not unused.seconds:
-        return ""
-    return (
-        f"; {units.seconds(unused.seconds)} of them for what was run again or not needed any more"
-    )
