@@ -34,6 +34,7 @@ from hotloop.report.energy_rows import Cost, Prices
 from hotloop.report.every_trial import TrialDetail
 from hotloop.report.finding_rows import FindingDetail
 from hotloop.report.headline import Headline, KeyFigure, headline, key_figures
+from hotloop.report.limit_words import limit_words
 from hotloop.report.loss_rows import Losses
 from hotloop.report.memory_rows import Course, Held
 from hotloop.report.number_rows import number_rows
@@ -218,7 +219,7 @@ def _diagnosed(study: Study, both: tuple[Side, ...]) -> Diagnosed | None:
     measurement = both[0].trial.measurement if both else None
     on_gpu = measurement is not None and measurement.software.device != "cpu"
     return Diagnosed(
-        verdict=found.verdict,
+        verdict=limit_words(study),
         findings=finding_rows.rows(found, study.job.cwd),
         checklist=tuple(
             (one.status, one.name, in_a_sentence(one.evidence)) for one in found.checklist

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from hotloop import units
 from hotloop.report import equivalence_rows, proof_rows, rescue_rows
+from hotloop.report.limit_words import limit_words
 from hotloop.report.refusal_rows import why
 from hotloop.report.search_figures import SearchFigures
+from hotloop.report.sides import sides
 from hotloop.search.batch_sizes import Curve, SizePoint
 from hotloop.search.interactions import names
 from hotloop.study import NO_TIME, Found, Refused, Soaked, Study
@@ -22,12 +24,13 @@ def facts(study: Study, found: Found, figures: SearchFigures) -> Facts:
     """In the order they are shown. Labels may repeat."""
     return (
         *(rescue_rows.facts(found.rescue) if found.rescue else ()),
-        *((("limited by", study.diagnosis.verdict),) if study.diagnosis else ()),
+        *((("limited by", limit_words(study)),) if study.diagnosis else ()),
         *_sizes(found.sizes),
         *_undecided(found),
         *_refused(found),
         *(equivalence_rows.facts(found.equivalence) if found.equivalence else ()),
         *_soaked(found.soaked),
+        *_not_finite(study),
         *_disturbed(found),
         *_cost(figures),
         *(("warning", warning) for warning in found.warnings),
@@ -107,6 +110,17 @@ def _soaked(soaked: Soaked | None) -> list[tuple[str, str]]:
     if soaked.not_met:
         facts.append(("soak", f"did not meet {', '.join(soaked.not_met)}"))
     return facts
+
+
+def _not_finite(study: Study) -> list[tuple[str, str]]:
+    """A training that has come to nothing is as fast as any."""
+    found = []
+    for side in sides(study):
+        losses = side.trial.measurement.losses if side.trial.measurement else None
+        if losses is not None and losses.not_finite:
+            count = f"{losses.not_finite} of {len(losses.value)}"
+            found.append(("loss", f"{side.label}: {count} not finite"))
+    return found
 
 
 def _cost(figures: SearchFigures) -> list[tuple[str, str]]:
