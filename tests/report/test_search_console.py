@@ -31,6 +31,12 @@ def screen(found: SearchRows, width: int = 80, name: str = "train.py") -> list[s
     return text.getvalue().splitlines()
 
 
+def test_which_runs_the_bars_are_of_is_said_above_them() -> None:
+    lines = screen(rows(won()))
+    at = next(at for at, line in enumerate(lines) if "where a step's time goes" in line)
+    assert lines[at + 1].startswith("  of one run each: trial 5, ")
+
+
 @pytest.mark.parametrize("width", [60, 80, 100, 200])
 @pytest.mark.parametrize("record", [won(), lost()], ids=["won", "lost"])
 def test_nothing_but_a_command_is_wider_than_the_terminal(record: Study, width: int) -> None:

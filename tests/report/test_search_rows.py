@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hotloop.measurement import GpuTimes, Kind
+import pytest
+
+from hotloop.measurement import GpuTimes, Kind, Losses
 from hotloop.plan import Plan
 from hotloop.report.search_rows import SearchRows, rows
 from hotloop.search.climb import Climb
@@ -93,6 +95,27 @@ class TestWon:
             "waiting for data",
             ["4.00", "ms", "→", "2.00", "ms"],
         )
+
+    def test_of_which_runs_that_is_told_since_other_figures_are_means(self) -> None:
+        trials = timed("baseline", Plan(), 9), *(timed("proof", Plan(), ms) for ms in (10, 12, 14))
+        found = rows(searched(won().found, *trials, timed("proof", BOTH, 6)))
+        assert (
+            found.phases_of == "of one run each: trial 3, 12.0 ms a step; trial 5, 6.00 ms a step"
+        )
+        assert sum(row.before for row in found.phases) == pytest.approx(0.012)
+        assert rows(lost()).phases_of == "of one run: trial 1, 20.0 ms a step"
+
+    def test_losses_that_are_no_numbers_are_told(self) -> None:
+        study = won()
+        losses = Losses([0, 1, 2], [0.5, None, None], not_finite=2)
+        assert texts(rows(study), "loss") == []
+        trials = tuple(
+            replace(one, measurement=replace(one.measurement, losses=losses))
+            if one.measurement and one.plan.is_empty
+            else one
+            for one in study.trials
+        )
+        assert texts(rows(replace(study, trials=trials)), "loss") == ["as it is: 2 of 3 not finite"]
 
     def test_beside_a_gpu_it_is_told_by_its_clock(self) -> None:
         study = won()

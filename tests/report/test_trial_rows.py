@@ -40,6 +40,16 @@ def test_a_job_that_is_run_once_more_is_not_called_faster_than_itself() -> None:
     assert [row.ratio for row in rows] == ["", "", "2.00×"]
 
 
+def test_nor_is_it_in_a_proof() -> None:
+    rows = told(
+        timed("baseline", Plan(), 30), timed("proof", Plan(), 10), timed("proof", Plan((BF16,)), 10)
+    )
+    assert [(row.words, row.ratio) for row in rows[1:]] == [
+        ("proof 1: as it is", ""),
+        ("proof 1: the plan", "3.00×"),
+    ]
+
+
 def test_what_is_not_faster_is_refused_and_not_built_upon() -> None:
     rows = told(
         timed("baseline", Plan(), 20),

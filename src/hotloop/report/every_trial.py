@@ -10,7 +10,8 @@ from hotloop.figures import step_times
 from hotloop.levers.base import Receipt
 from hotloop.report.plan_words import plan_words
 from hotloop.report.process_rows import TIMED as PROFILED
-from hotloop.report.trial_rows import TIMED, Telling, TrialRow
+from hotloop.report.told_rows import told
+from hotloop.report.trial_rows import TIMED, TrialRow
 from hotloop.study import Study
 from hotloop.trial.terminal import harmless
 from hotloop.trial.trial import State, Trial
@@ -62,8 +63,8 @@ class TrialDetail:
 
 def rows(study: Study, logs: Mapping[str, str]) -> tuple[TrialDetail, ...]:
     """`logs`: the end of what scripts printed, by the name that a trial knows it under."""
-    telling = Telling(study.found.options.objective if study.found else "speed")
-    return tuple(_detail(trial, telling.tell(trial), logs) for trial in study.trials)
+    pairs = zip(study.trials, told(study), strict=True)
+    return tuple(_detail(trial, row, logs) for trial, row in pairs)
 
 
 def receipt_words(receipt: Receipt) -> str:
@@ -73,17 +74,17 @@ def receipt_words(receipt: Receipt) -> str:
     return ", ".join(evidence) or "took effect"
 
 
-def _detail(trial: Trial, told: TrialRow, logs: Mapping[str, str]) -> TrialDetail:
+def _detail(trial: Trial, row: TrialRow, logs: Mapping[str, str]) -> TrialDetail:
     return TrialDetail(
         number=trial.number,
-        words=told.words if _is_of_search(trial) else plan_words(trial.plan),
+        words=row.words if _is_of_search(trial) else plan_words(trial.plan),
         purpose=PURPOSES.get(trial.purpose, trial.purpose),
         state=STATES[trial.state],
         failed=trial.state is not State.COMPLETE,
         step=_spread(trial),
-        ratio=told.ratio,
-        outcome=told.outcome,
-        reason=_reason(trial, told),
+        ratio=row.ratio,
+        outcome=row.outcome,
+        reason=_reason(trial, row),
         seconds=trial.seconds,
         memory=trial.measurement.memory.peak if trial.measurement else None,
         receipts=tuple((one.lever, receipt_words(one)) for one in trial.receipts),

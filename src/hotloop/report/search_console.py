@@ -31,7 +31,7 @@ def show_search(
     """`left`: what was written, and where. `last`: one line that is seen when all else is not."""
     _heading(console, name, found.headline, "bold green" if found.won else "bold yellow")
     if found.phases:
-        _phases(console, found.phases, found.clock)
+        _phases(console, found.phases, found.clock, found.phases_of)
     if found.ladder:
         _ladder(console, found.ladder, found.screened)
     if found.tried:
@@ -76,7 +76,7 @@ def _heading(console: Console, name: str, sentence: str, style: str) -> None:
     screen.line(console)
 
 
-def _phases(console: Console, phases: tuple[PhaseChange, ...], clock: str) -> None:
+def _phases(console: Console, phases: tuple[PhaseChange, ...], clock: str, phases_of: str) -> None:
     """Both bars on one scale: what was won is what is missing."""
     before, after = sum(row.before for row in phases), sum(row.after for row in phases)
     longest = max(before, after) or 1.0
@@ -86,6 +86,8 @@ def _phases(console: Console, phases: tuple[PhaseChange, ...], clock: str) -> No
         *[clock] * bool(clock),
     ]
     screen.line(console, Text(f"  {', '.join(title)}"))
+    for said in screen.wrapped(console, phases_of, 2):
+        screen.line(console, Text(f"  {said}", style="bright_black"))
     _bar(console, [(row.phase, row.before / longest) for row in phases])
     if after:
         _bar(console, [(row.phase, row.after / longest) for row in phases])

@@ -34,6 +34,10 @@ class Pace:
     """On the GPU's own clock. Empty: there is none, or nobody read it."""
     screened: bool
     """Measured in one process alone, which proves nothing."""
+    middle_trial: int
+    """The number of the one that phases are of."""
+    middle_step: float
+    """Seconds that a step took there."""
     counts_children: bool = False
     """Whether the memory is also that of child processes."""
 
@@ -118,6 +122,8 @@ def _timed(trial: Trial) -> _Timed | None:
         phases=(),
         gpu_phases=(),
         screened=True,
+        middle_trial=trial.number,
+        middle_step=found.step.mean / trial.own_batches,
         counts_children=trial.measurement.memory.counts_children,
     )
     return _Timed(key(trial.plan), trial.purpose == "proof", pace, trial)
@@ -152,7 +158,8 @@ def _pace(timed: Sequence[_Timed], plan: Plan) -> Pace | None:
     chosen = _chosen(timed, plan)
     if not chosen:
         return None
-    measured = _middle(chosen).trial.measurement
+    middle = _middle(chosen)
+    measured = middle.trial.measurement
     found = figures(measured) if measured else None
     wanted, paces = key(plan), [each.pace for each in chosen]
     epochs = [pace.epoch_seconds for pace in paces if pace.epoch_seconds is not None]
@@ -166,6 +173,8 @@ def _pace(timed: Sequence[_Timed], plan: Plan) -> Pace | None:
         phases=found.phases if found else (),
         gpu_phases=found.gpu_phases if found else (),
         screened=not chosen[0].proof,
+        middle_trial=middle.trial.number,
+        middle_step=middle.pace.step_seconds,
         counts_children=any(pace.counts_children for pace in paces),
     )
 

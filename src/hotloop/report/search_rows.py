@@ -13,7 +13,8 @@ from hotloop.report import rescue_rows, search_facts
 from hotloop.report.phase_names import phase_names
 from hotloop.report.plan_words import NOTHING, setting_words
 from hotloop.report.search_figures import Pace, Rung, SearchFigures, search_figures
-from hotloop.report.trial_rows import Telling, TrialRow
+from hotloop.report.told_rows import told
+from hotloop.report.trial_rows import TrialRow
 from hotloop.search.compare import Comparison
 from hotloop.study import Found, Options, Study
 from hotloop.timeline import Phase
@@ -50,6 +51,8 @@ class SearchRows:
     headline: str
     won: bool
     phases: tuple[PhaseChange, ...]
+    phases_of: str
+    """Which runs they were read off: of one each, while other figures are means over several."""
     clock: str
     """Whose clock they were read off, where that is not the CPU's."""
     ladder: tuple[LadderRow, ...]
@@ -70,10 +73,11 @@ def rows(study: Study) -> SearchRows:
         headline=_headline(found, figures) if won else found.verdict,
         won=won,
         phases=_phases(figures, phase_names(_measured(study))),
+        phases_of=_phases_of(figures),
         clock="on the GPU's own clock" if _on_gpu_clock(figures) else "",
         ladder=ladder,
         screened=any(SCREENED in row.step for row in ladder),
-        tried=() if won else _tried(study, found.options.objective),
+        tried=() if won else _tried(study),
         facts=search_facts.facts(study, found, figures),
     )
 
@@ -127,6 +131,15 @@ def _on_gpu_clock(figures: SearchFigures) -> bool:
     """The CPU's clock gives the time that it waits for the GPU to whatever makes it wait."""
     paces = [pace for pace in (figures.before, figures.after) if pace is not None]
     return bool(paces) and all(pace.gpu_phases for pace in paces)
+
+
+def _phases_of(figures: SearchFigures) -> str:
+    runs = [
+        f"trial {pace.middle_trial}, {units.seconds(pace.middle_step)} a step"
+        for pace in (figures.before, figures.after)
+        if pace is not None
+    ]
+    return f"of one run{' each' if len(runs) > 1 else ''}: {'; '.join(runs)}" if runs else ""
 
 
 def _phases(figures: SearchFigures, names: dict[Phase, str]) -> tuple[PhaseChange, ...]:
@@ -191,7 +204,6 @@ def _rung(name: str, gain: str, pace: Pace | None, longest: float) -> LadderRow:
     )
 
 
-def _tried(study: Study, objective: str) -> tuple[TrialRow, ...]:
-    telling = Telling(objective)
-    told = [(trial.purpose, telling.tell(trial)) for trial in study.trials]
-    return tuple(row for purpose, row in told if purpose in ("baseline", "rescue", "screen"))
+def _tried(study: Study) -> tuple[TrialRow, ...]:
+    found = zip(study.trials, told(study), strict=True)
+    return tuple(row for trial, row in found if trial.purpose in ("baseline", "rescue", "screen"))

@@ -40,6 +40,8 @@ class TrialRow:
     outcome: str
     """"kept", "refused", what failed, or nothing to say."""
     reason: str
+    added: tuple[str, ...] = ()
+    """Optimisations that this trial was to show something of, beyond the best plan until then."""
 
     @property
     def ending(self) -> str:
@@ -89,8 +91,10 @@ class Telling:
             self._begin_anew(trial.plan)
         words = self.words(trial.purpose, trial.plan)
         value = value_of(trial, self._objective) if trial.purpose in TIMED else None
-        is_compared = trial.purpose != "baseline"  # with which it is, not by which
+        # The job as it is was slower or faster than itself by chance, in whatever it was run for.
+        is_compared = trial.purpose != "baseline" and not trial.plan.is_empty
         ratio = self._baseline / value if self._baseline and value and is_compared else None
+        added = tuple(one.lever for one in beyond(trial.plan, self._best_plan))
         outcome, reason = self._outcome(trial, value)
         self._remember(trial, value, outcome)
         return TrialRow(
@@ -100,6 +104,7 @@ class Telling:
             "" if ratio is None else f"{ratio:.2f}×",
             outcome,
             reason,
+            added,
         )
 
     def _added(self, plan: Plan) -> str:
