@@ -194,6 +194,20 @@ def test_what_was_found_within_a_budget_goes_on_with_a_larger_one(tmp_path: Path
     assert "baseline" not in paper.purposes
 
 
+def test_with_a_little_more_time_each_time_it_comes_to_its_end_all_the_same(tmp_path: Path) -> None:
+    """What the reference has saved is kept where the time was over: each start goes on from it."""
+    ran: list[str] = []
+    record, runs = None, 8
+    while record is None or found(record).plan is None:
+        paper = PaperJob(WIDER)
+        options = replace(TWO, budget=runs * SECONDS)
+        record = search(paper, tmp_path, options, earlier=record)
+        ran, runs = [*ran, *paper.purposes], runs + 2
+        assert runs < 60
+    assert ran.count("reference") == 1
+    assert not list(tmp_path.glob("reference*"))
+
+
 def test_of_another_job_it_is_refused_and_the_study_left_alone(tmp_path: Path) -> None:
     finished = whole(tmp_path)
     paper = PaperJob()

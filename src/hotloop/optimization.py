@@ -102,7 +102,7 @@ class _Optimization:
         except BudgetSpent:
             self._conclude(OUT_OF_TIME)
         if self._examiner is not None:
-            self._examiner.close()
+            self._examiner.close(goes_on=self._footing.found.verdict == OUT_OF_TIME)
         return self._workshop.record
 
     def _search(self, baseline: Trial, dry_run: bool) -> None:

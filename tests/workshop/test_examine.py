@@ -316,6 +316,19 @@ def test_the_references_weights_are_thrown_away_in_the_end(examiner: Any, tmp_pa
     one.close()
 
 
+def test_they_are_kept_for_a_search_that_goes_on_unless_they_are_very_large(
+    examiner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _ = examiner()
+    (tmp_path / "reference-1").mkdir()
+    (tmp_path / "reference-1" / "24.pt").write_bytes(b"12345")
+    one.close(goes_on=True)
+    assert (tmp_path / "reference-1").exists()
+    monkeypatch.setattr(examine, "MOST_KEPT", 4)
+    one.close(goes_on=True)
+    assert not (tmp_path / "reference-1").exists()
+
+
 def test_a_slow_job_is_looked_at_for_fewer_steps_but_not_for_too_few() -> None:
     baseline = builders.trial()
     assert steps_for(0.01, baseline) == STEPS

@@ -41,6 +41,13 @@ def test_a_name_is_new_also_where_its_weights_are_gone() -> None:
     assert weights.new_name([*trials, builders.trial(tied_to="reference-2")]) == "reference-4"
 
 
+def test_their_size_is_that_of_all_their_files(tmp_path: Path) -> None:
+    (tmp_path / "reference-1").mkdir()
+    (tmp_path / "reference-1" / "24.pt").write_bytes(b"12345")
+    (tmp_path / "other.pt").write_bytes(b"12345")
+    assert weights.size(tmp_path) == 5
+
+
 def test_all_are_cleared_and_nothing_else(tmp_path: Path) -> None:
     for name in ("reference-1", "reference-2", "trial-1"):
         (tmp_path / name).mkdir()

@@ -83,7 +83,7 @@ def with_more_time(
     if arguments.budget is None or hopeless or not (unproven or untried):
         return []
     # What was spent is part of it: trials that have run are not run again. To examine another plan
-    # takes a new reference, which is part of what a proof takes.
+    # takes a new reference where the weights are gone: that is part of what a proof takes.
     enough = 2 * arguments.budget
     if found is not None and unproven:
         proof = outlook(found.candidates, record.trials[0].seconds).to_prove

@@ -24,7 +24,7 @@ from hotloop.trial.trial import State, Trial
 from hotloop.workshop.exam_steps import optimizer_steps, steps_made
 from hotloop.workshop.mantissas import mantissa, own_mantissa
 from hotloop.workshop.room import ALL, Asked, Host, share, this_host
-from hotloop.workshop.weights import WeightsGone, clear
+from hotloop.workshop.weights import MOST_KEPT, WeightsGone, clear, size
 from hotloop.workshop.workshop import Workshop
 
 POINTS = (0.60, 0.68, 0.76, 0.84, 0.92)
@@ -150,9 +150,11 @@ class Examiner:
         exam = replace(self._exam(is_reference=True), is_reference=False, forced=())
         return self.workshop.examined(Plan(), exam, "beginning")
 
-    def close(self) -> None:
-        """Weights are large, and have served their purpose."""
-        clear(self.workshop.folder)
+    def close(self, goes_on: bool = False) -> None:
+        """Weights are large, and have served their purpose; unless a search ran out of time, and is
+        to go on from them. Very large ones are sooner made again than kept for that."""
+        if not goes_on or size(self.workshop.folder) > MOST_KEPT:
+            clear(self.workshop.folder)
 
     @cached_property
     def own_bits(self) -> int:

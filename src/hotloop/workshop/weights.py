@@ -17,6 +17,8 @@ from hotloop.trial.spec import Exam, Soak
 from hotloop.trial.trial import Trial
 
 NAME = "reference"
+MOST_KEPT = 10**9
+"""Bytes that are left in a study for a search that may go on, and may not."""
 
 
 class WeightsGone(Exception):
@@ -48,6 +50,11 @@ def new_name(trials: Iterable[Trial]) -> str:
     while f"{NAME}-{number}" in known:
         number += 1
     return f"{NAME}-{number}"
+
+
+def size(study: Path) -> int:
+    files = (file for folder in study.glob(f"{NAME}*") for file in folder.rglob("*"))
+    return sum(file.stat().st_size for file in files)
 
 
 def clear(study: Path) -> None:
