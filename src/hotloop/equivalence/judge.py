@@ -148,9 +148,8 @@ def nothing_to_compare(changed: tuple[str, ...]) -> Equivalence:
 
 def _why_not(trial: Trial, is_candidate: bool) -> str:
     """What a plan is compared with has run before, or nothing would be compared with it."""
-    if trial.state is not State.CRASHED or is_candidate:
-        return trial.reason or "no evidence"
-    return f"{trial.reason.rstrip('.')}. When it was only timed it did not"
+    ran = " When it was only timed it did not" if trial.state is State.CRASHED else ""
+    return trial.reason + (ran if not is_candidate else "") or "no evidence"
 
 
 def _nothing(reason: str) -> Equivalence:

@@ -77,16 +77,11 @@ def die_with(parent: int) -> None:
 
 
 def take_terminal() -> None:
-    """Make our terminal the controlling one, so that Ctrl-C and /dev/tty work as usual.
-
-    On stdin it is only where nothing is piped in.
-    """
-    if os.getsid(0) != os.getpid():
-        return
-    for descriptor in filter(os.isatty, range(3)):
+    """Make our terminal the controlling one, so that Ctrl-C and /dev/tty work as usual."""
+    ours = next(filter(os.isatty, range(3)), None)  # not on stdin where something is piped in
+    if ours is not None and os.getsid(0) == os.getpid():
         with suppress(OSError):  # it already is, or is another session's
-            fcntl.ioctl(descriptor, termios.TIOCSCTTY, 0)
-        return
+            fcntl.ioctl(ours, termios.TIOCSCTTY, 0)
 
 
 def become(argv: list[str], cwd: str, env: dict[str, str], report: Report) -> NoReturn:
