@@ -274,7 +274,7 @@ def test_what_does_no_harm_passes(
 def test_two_bits_are_not_the_seven_that_were_claimed(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(examine, "_mantissa", lambda lever: 7)
+    monkeypatch.setattr(examine, "mantissa", lambda lever: 7)
     assert bench.under("seven bits").same
     found = bench.under("two bits")
     assert not found.same
