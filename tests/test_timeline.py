@@ -270,12 +270,12 @@ class TestEvaluation:
         self, of_evaluation: int
     ) -> None:
         """Also where it goes over the data that is trained on."""
-        log = training(6).wait(1).data(70, n=-1).wait(1)
+        log = training(6).wait(1).data(70, n=-1).wait(90)  # in which its loader is made ready
         log.data(20, n=-1, key=of_evaluation).data(10, n=100, key=of_evaluation).no_grad(30)
         for _ in range(6):
             log.step()
         paused = timeline.steps(log.events)[6]
-        assert round(paused.evaluation * 1e3, 6) == 20 + 10 + 30
+        assert round(paused.evaluation * 1e3, 6) == 90 + 20 + 10 + 30
         assert round(ms(paused)[Phase.DATA], 6) == 70 + 4
 
     def test_without_a_loader_it_is_the_pass_alone(self) -> None:

@@ -83,10 +83,19 @@ def _no_grad_windows(events: Events) -> Iterator[tuple[int, int]]:
         elif kind == Kind.DATA_BEGIN and events.n[index] < 0:
             empty[events.key[index]] = index
         elif kind == Kind.DATA_BEGIN and batch is None:
-            batch = empty.get(events.key[index], index)
+            batch = _made_ready(events, empty.get(events.key[index], index))
         elif kind == Kind.NO_GRAD_BEGIN and begin is None:
             begin = index if batch is None else batch
         elif kind == Kind.NO_GRAD_END and begin is not None:
             yield begin, index
             # Up to the next pass the loop of the evaluation itself is running.
             begin, batch = None, index
+
+
+def _made_ready(events: Events, begun: int) -> int:
+    """Since when an evaluation whose loader began its pass there has been under way: what goes by
+    between the end of the pass before and that is its own, such as items that are drawn to be kept.
+    """
+    before = begun - 1
+    has_ended = before >= 0 and events.kind[before] == Kind.DATA_END and events.n[before] < 0
+    return before if has_ended else begun
