@@ -103,11 +103,22 @@ class TestKept:
             assert jobs.train() == losses
 
     def test_together_with_more_workers(self, jobs: Any, torch: Any, numbers: Made) -> None:
-        without = passes(torch, numbers)
+        without = passes(torch, numbers, collate_fn=list)
         levers = LoaderWorkers(), CacheDataset()
         with jobs.under(*levers):
-            assert passes(torch, numbers) == without
+            assert passes(torch, numbers, collate_fn=list) == without
         assert all(lever.receipt().applied for lever in levers)
+
+    def test_more_workers_for_batches_that_need_none(
+        self, jobs: Any, torch: Any, numbers: Made
+    ) -> None:
+        """The search then measures the plan without them."""
+        without = passes(torch, numbers)
+        workers, cache = LoaderWorkers(), CacheDataset()
+        with jobs.under(workers, cache):
+            assert passes(torch, numbers) == without
+        assert cache.receipt().evidence["workers_spared"] == workers.workers
+        assert workers.receipt().reason == "no batch came from a worker"
 
     @pytest.mark.parametrize("batch_size", [8, None])
     def test_what_items_may_hold(self, jobs: Any, torch: Any, batch_size: int | None) -> None:
@@ -271,6 +282,23 @@ class TestNotKept:
 
         assert refused(jobs, torch, Made(make), **loading) == "its items draw random numbers"
 
+    def test_what_it_has_locked_meanwhile(self, jobs: Any, torch: Any) -> None:
+        """Whoever draws another item, when it is known, comes to the end of it."""
+        lock = multiprocessing.Lock()
+
+        def make(index: int) -> Any:
+            if index < filling.CHUNK:
+                return random.random()
+            with lock:
+                time.sleep(0.03)
+            return 0.0
+
+        lever = CacheDataset()
+        with jobs.under(lever):
+            next(iter(torch.utils.data.DataLoader(Made(make))))
+        assert lever.receipt().reason == "its items draw random numbers"
+        assert lock.acquire(timeout=20)
+
     def test_wherever_it_comes_from(self, jobs: Any, torch: Any) -> None:
         numpy = pytest.importorskip("numpy")
         own = torch.Generator()
@@ -335,7 +363,7 @@ class TestNotKept:
     def test_more_than_fits(
         self, jobs: Any, torch: Any, numbers: Made, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(host_memory, "available", lambda: 10_000)
+        monkeypatch.setattr(host_memory, "available", lambda: 5_000)
         assert "of memory, and may take" in refused(jobs, torch, numbers)
 
     def test_it_stops_before_memory_is_short(

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
 from hotloop.levers.caching import host_memory
-from hotloop.levers.caching.cache import ANEW, Cache, View
+from hotloop.levers.caching.cache import ANEW, Cache
 from hotloop.levers.caching.filling import MOST_PROCESSES, Filled, Limits, fill
+from hotloop.levers.caching.in_process import InProcess
 from hotloop.levers.caching.kept_items import Unfit
 from hotloop.levers.caching.obstacles import IN_MEMORY, obstacle
+from hotloop.levers.caching.serving import Batches, View
 from hotloop.levers.waiting import needless
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ class CacheDataset(Lever):
         self._ways_to_stack: dict[Any, Any] = {}
         """As torch has them. A script may add others, or change these."""
         self._caches: list[Cache] = []
+        self._in_process = InProcess()
         self._serving: weakref.WeakKeyDictionary[Any, Cache] = weakref.WeakKeyDictionary()
         self._datasets = self._items = self._bytes = 0
         self._seconds = 0.0
@@ -91,6 +94,7 @@ class CacheDataset(Lever):
                 bytes=self._bytes,
                 fill_seconds=round(self._seconds, 3),
                 batches=batches,
+                **self._in_process.evidence(),
             )
             return replace(receipt, once_seconds=self._seconds)
         reasons = [cache.reason for cache in self._caches if cache.reason]
@@ -108,19 +112,22 @@ class CacheDataset(Lever):
             cache.look(thoroughly=True)
         if cache.filled:
             cache.passes += 1
-            self._fetcher().__init__ = self._fetch_from_views()
+            self._fetcher().__init__ = self._fetch_from_views(loader)
+            if self._are_torchs(loader.collate_fn):
+                self._in_process.begin(self._torch, loader, cache.filled)
 
     def _begin(self, args: tuple[Any, ...], iterator: Any, began: int) -> None:
         fetcher = self._fetcher()
         if "__init__" in vars(fetcher):
             del fetcher.__init__  # workers that were forked meanwhile keep it
+        self._in_process.end(args[0], iterator)
         cache = self._of(args[0].dataset)
         if iterator is not None and cache is not None and cache.filled:
             self._serving.setdefault(iterator, cache)
 
     def _ask(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         cache = self._serving.get(args[0])
-        if cache is not None and not args[0]._num_workers:
+        if cache is not None and not args[0]._num_workers and args[0] not in self._in_process:
             cache.look(thoroughly=False)
 
     def _deliver(self, args: tuple[Any, ...], batch: Any, began: int) -> None:
@@ -147,7 +154,7 @@ class CacheDataset(Lever):
 
     def _count(self, filled: Filled) -> Filled:
         self._datasets += 1
-        self._items += len(filled.items)
+        self._items += len(filled.shelf)
         self._bytes += filled.bytes
         self._seconds += filled.seconds
         return filled
@@ -156,17 +163,24 @@ class CacheDataset(Lever):
         """Where loaders ask for items. What the script sees of a loader stays as it is."""
         return self._torch.utils.data._utils.fetch._MapDatasetFetcher
 
-    def _fetch_from_views(self) -> Any:
-        plain = self._fetcher().__init__
+    def _are_torchs(self, collate: Any) -> bool:
         collating = self._torch.utils.data._utils.collate
-        are_torchs = collating.default_collate_fn_map == self._ways_to_stack
+        are_plain = collating.default_collate_fn_map == self._ways_to_stack
+        return are_plain and collate is collating.default_collate
+
+    def _fetch_from_views(self, loader: Any) -> Any:
+        plain, has_workers = self._fetcher().__init__, loader.num_workers > 0
 
         def init(fetcher: Any, *args: Any, **kwargs: Any) -> None:
             plain(fetcher, *args, **kwargs)
             cache = self._of(fetcher.dataset)
-            if cache is not None and cache.filled:
-                is_stacked = are_torchs and fetcher.collate_fn is collating.default_collate
-                fetcher.dataset = View(fetcher.dataset, cache, is_stacked)
+            if cache is None or not cache.filled:
+                return
+            view = View(fetcher.dataset, cache, has_workers)
+            if fetcher.auto_collation and self._are_torchs(fetcher.collate_fn):
+                view = batches = Batches(self._torch, fetcher.dataset, cache, has_workers)
+                fetcher.collate_fn = batches.collated
+            fetcher.dataset = view
 
         return init
 

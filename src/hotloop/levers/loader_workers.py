@@ -164,10 +164,11 @@ class LoaderWorkers(Lever):
             with suppress(Exception):  # what a script's own objects raise when they are looked at
                 looks = tuple(Likeness(self._torch, one) for one in _worked_by(loader))
                 self._copied[iterator] = looks
-        if loader in self._changed and processes:
-            self._working.add(iterator)
+        if loader in self._changed and iterator is not None:
             self._passes += 1
             self._processes = max(self._processes, processes)
+            if processes:
+                self._working.add(iterator)
 
     def _deliver(self, args: tuple[Any, ...], batch: Any, began: int) -> None:
         if batch is None:

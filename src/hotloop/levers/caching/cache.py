@@ -1,8 +1,7 @@
-"""What is kept of one dataset, and what stands in its place where a loader asks for items."""
+"""What is kept of one dataset, for as long as the dataset is what it was."""
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections.abc import Callable
 from mmap import mmap
@@ -10,7 +9,7 @@ from typing import Any
 
 from hotloop.levers.caching.constancy import Likeness
 from hotloop.levers.caching.filling import Filled
-from hotloop.levers.caching.kept_items import copied
+from hotloop.levers.caching.shelf import Shelf
 
 CHANGED = "the script changes its dataset"
 ANEW = "the script builds its dataset anew for every pass"
@@ -30,6 +29,11 @@ class Cache:
         """Shared with workers: whether an item was ever asked for that is not kept."""
 
     @property
+    def shelf(self) -> Shelf:
+        """Empty where nothing is kept."""
+        return self.filled.shelf if self.filled else Shelf(self._torch, 0)
+
+    @property
     def is_complete(self) -> bool:
         return self.filled is not None and not self._missed[0]
 
@@ -47,18 +51,9 @@ class Cache:
             self.drop(CHANGED)
             self.batches = 0
 
-    def item(self, index: Any, dataset: Any, is_copied_later: bool = False) -> Any:
-        kept = self.filled.items if self.filled else ()
-        if _is_number(index) and 0 <= index < len(kept):
-            return kept[index] if is_copied_later else copied(self._torch, kept[index])
+    def miss(self) -> None:
+        """An item was asked for that is not kept, here or in a worker."""
         self._missed[0] = 1
-        return dataset[index]
-
-
-def _is_number(index: Any) -> bool:
-    """Many samplers draw from an array. Other kinds a dataset may take for something else."""
-    numpy = sys.modules.get("numpy")
-    return type(index) is int or (numpy is not None and type(index) is numpy.int64)
 
 
 def _weakly(dataset: Any, gone: Callable[[], None]) -> Callable[[], Any]:
@@ -66,21 +61,3 @@ def _weakly(dataset: Any, gone: Callable[[], None]) -> Callable[[], Any]:
         return weakref.ref(dataset, lambda _: gone())
     except TypeError:  # a list, say: nothing is kept of those
         return lambda: dataset
-
-
-class View:
-    """A dataset, as far as a loader's fetcher knows it: in the job's own process or a worker."""
-
-    def __init__(self, dataset: Any, cache: Cache, is_stacked: bool) -> None:
-        """`is_stacked`: torch's own function makes batches of the items, and they are new tensors.
-        Nobody sees the items themselves then, and copying each first would take most of the time.
-        """
-        self._dataset, self._cache = dataset, cache
-        self._is_stacked = is_stacked
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._cache.item(index, self._dataset)
-
-    def __getitems__(self, indices: list[Any]) -> list[Any]:
-        item, dataset, is_stacked = self._cache.item, self._dataset, self._is_stacked
-        return [item(index, dataset, is_stacked) for index in indices]

@@ -15,13 +15,15 @@ import signal
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from mmap import mmap
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from hotloop.levers.caching.constancy import Generators, fingerprint
-from hotloop.levers.caching.kept_items import OBJECTS, Unfit, packed, unpacked
+from hotloop.levers.caching.kept_items import OBJECTS, Unfit
+from hotloop.levers.caching.shelf import Packer, Shelf
 
 CHUNK = 32
 """Items that are sent together, and after which the random states are looked at."""
@@ -29,6 +31,8 @@ ENOUGH_ITEMS = 256
 ENOUGH_SECONDS = 1.0
 """From when on it is believed how long filling will take, and how much memory."""
 MOST_PROCESSES = 16
+GRACE = 2.0
+"""Seconds to end an item in: who is killed may hold a lock that the job then waits for in vain."""
 
 RANDOM = "its items draw random numbers"
 CHANGING = "drawing an item changes its dataset"
@@ -44,7 +48,7 @@ class Limits:
 
 @dataclass
 class Filled:
-    items: list[Any]
+    shelf: Shelf
     bytes: int = 0
     seconds: float = 0.0
 
@@ -52,16 +56,15 @@ class Filled:
 def fill(torch: Any, dataset: Any, limits: Limits) -> Filled:
     """Raises Unfit where it is not to be kept."""
     began, count = time.monotonic(), len(dataset)
-    filled, done, started = Filled([None] * count), 0, 0.0
+    filled, done, started = Filled(Shelf(torch, count)), 0, 0.0
     with _processes(torch, dataset, count) as sources:
         while (told := _next(sources, began + limits.seconds)) is not None:
             first, message, buffer = told
-            items = unpacked(torch, message, buffer)
-            filled.items[first : first + len(items)] = items
-            filled.bytes += len(buffer) + OBJECTS * len(message) * (1 + limits.workers)
+            done += filled.shelf.put(first, pickle.loads(message), buffer)
+            objects = 0 if filled.shelf.columns else OBJECTS * len(message)
+            filled.bytes += len(buffer) + objects * (1 + limits.workers)
             filled.seconds = time.monotonic() - began
             started = started or filled.seconds
-            done += len(items)
             _check(filled, done, started, limits)
     if done < count:
         raise Unfit("a process that was to fill it ended too soon")
@@ -70,7 +73,7 @@ def fill(torch: Any, dataset: Any, limits: Limits) -> Filled:
 
 def _check(filled: Filled, done: int, started: float, limits: Limits) -> None:
     """`started`: the seconds until the first items came, which says nothing of the others."""
-    left = (len(filled.items) - done) / done if done >= ENOUGH_ITEMS else 0.0
+    left = (len(filled.shelf) - done) / done if done >= ENOUGH_ITEMS else 0.0
     size = filled.bytes * (1 + left)
     if size > limits.bytes:
         raise Unfit(f"it would take {_mib(size)} of memory, and may take {_mib(limits.bytes)}")
@@ -89,12 +92,13 @@ def _processes(torch: Any, dataset: Any, count: int) -> Iterator[list[Connection
     fork = multiprocessing.get_context("fork")
     number = min(len(os.sched_getaffinity(0)), MOST_PROCESSES, math.ceil(count / CHUNK))
     sources: list[Connection] = []
-    started = []
+    started, is_over = [], mmap(-1, 1)
     try:
         for which in range(number):
             source, sink = fork.Pipe(duplex=False)
             firsts = range(which * CHUNK, count, number * CHUNK)
-            work = fork.Process(target=_work, args=(torch, dataset, firsts, sink), daemon=True)
+            share = _Share(firsts, sink, [*sources, source], is_over)
+            work = fork.Process(target=_work, args=(torch, dataset, share), daemon=True)
             with warnings.catch_warnings():  # of threads, which a loader's workers leave alone too
                 warnings.simplefilter("ignore", DeprecationWarning)
                 work.start()
@@ -105,11 +109,14 @@ def _processes(torch: Any, dataset: Any, count: int) -> Iterator[list[Connection
     except (AssertionError, OSError) as error:  # a daemon may have no children
         raise Unfit(f"no process could be started to fill it ({type(error).__name__})") from None
     finally:
-        for work in started:
-            work.kill()
-            work.join()
+        is_over[0] = 1
         for source in sources:
             source.close()
+        deadline = time.monotonic() + GRACE
+        for work in started:
+            work.join(max(0.0, deadline - time.monotonic()))
+            work.kill()
+            work.join()
 
 
 def _next(sources: list[Connection], deadline: float) -> tuple[int, bytes, bytearray] | None:
@@ -139,37 +146,53 @@ def _received(source: Connection) -> tuple[int, bytes, bytearray]:
     return first, message, buffer
 
 
-def _work(torch: Any, dataset: Any, firsts: range, sink: Connection) -> None:
+@dataclass(frozen=True)
+class _Share:
+    """Of a process that draws items."""
+
+    firsts: range
+    sink: Connection
+    foreign: list[Connection]
+    """Which it has from its parent, and would keep open."""
+    is_over: mmap
+
+
+def _work(torch: Any, dataset: Any, share: _Share) -> None:
     """In a process of its own."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us ends us
     torch.set_num_threads(1)  # threads do not survive a fork
-    try:
-        for first, message, buffer in _chunks(torch, dataset, firsts):
-            sink.send_bytes(pickle.dumps((first, len(buffer))))
-            sink.send_bytes(message)
-            if buffer:
-                sink.send_bytes(buffer)
-    except Unfit as unfit:
-        sink.send_bytes(pickle.dumps(str(unfit)))
-    except BrokenPipeError:
-        pass
-    except Exception as error:
-        sink.send_bytes(pickle.dumps(f"an item could not be kept: {type(error).__name__}"))
+    sink = share.sink
+    for other in share.foreign:
+        other.close()
+    with suppress(BrokenPipeError):  # nobody wants to hear it any more
+        try:
+            for first, message, buffer in _chunks(torch, dataset, share):
+                sink.send_bytes(pickle.dumps((first, len(buffer))))
+                sink.send_bytes(message)
+                if buffer:
+                    sink.send_bytes(buffer)
+        except Unfit as unfit:
+            sink.send_bytes(pickle.dumps(str(unfit)))
+        except Exception as error:
+            sink.send_bytes(pickle.dumps(f"an item could not be kept: {type(error).__name__}"))
 
 
-def _chunks(torch: Any, dataset: Any, firsts: range) -> Iterator[tuple[int, bytes, bytearray]]:
-    count, looks = len(dataset), None
+def _chunks(torch: Any, dataset: Any, share: _Share) -> Iterator[tuple[int, bytes, bytearray]]:
+    count, looks, packer = len(dataset), None, Packer(torch)
     generators = Generators(torch, dataset)
     generators.watch_entropy()
     states = generators.states()
-    for first in firsts:
+    for first in share.firsts:
         items = []
         for index in range(first, min(first + CHUNK, count)):
+            if share.is_over[0]:
+                return
             items.append(dataset[index])
             # From the first item on: it may have opened a file, once and for all.
             looks = looks or fingerprint(torch, dataset)
         if generators.states() != states:
             raise Unfit(RANDOM)
-        yield first, *packed(torch, items)
+        message, buffer = packer.packed(items)
+        yield first, pickle.dumps(message, pickle.HIGHEST_PROTOCOL), buffer
     if looks != (looks and fingerprint(torch, dataset)):
         raise Unfit(CHANGING)

@@ -7,7 +7,6 @@ workers forked off later share those pages, which counting references would othe
 from __future__ import annotations
 
 import ctypes
-import pickle
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -60,13 +59,13 @@ def leaves(torch: Any) -> tuple[type, ...]:
     return (torch.Tensor, array) if array else (torch.Tensor,)
 
 
-def packed(torch: Any, items: list[Any]) -> tuple[bytes, bytearray]:
-    """The items as a message, and the buffer that its slots mean."""
+def packed(torch: Any, items: list[Any]) -> tuple[list[Any], bytearray]:
+    """The items with slots in the place of tensors and arrays, and the buffer that these mean."""
     buffer = bytearray()
 
     def pack(leaf: Any) -> Slot:
         is_tensor = type(leaf) is torch.Tensor
-        dense, address = _dense_tensor(torch, leaf) if is_tensor else _dense_array(leaf)
+        dense, address = dense_tensor(torch, leaf) if is_tensor else _dense_array(leaf)
         buffer.extend(bytes(-len(buffer) % ALIGNED))
         offset = len(buffer)
         if dense.nbytes:
@@ -74,11 +73,10 @@ def packed(torch: Any, items: list[Any]) -> tuple[bytes, bytearray]:
         strides = tuple(dense.stride() if is_tensor else dense.strides)
         return Slot(offset, dense.dtype, tuple(dense.shape), strides, not is_tensor)
 
-    skeletons = [mapped(item, pack, leaves(torch)) for item in items]
-    return pickle.dumps(skeletons, pickle.HIGHEST_PROTOCOL), buffer
+    return [mapped(item, pack, leaves(torch)) for item in items], buffer
 
 
-def unpacked(torch: Any, message: bytes, buffer: bytearray) -> list[Any]:
+def unpacked(torch: Any, message: list[Any], buffer: bytearray) -> list[Any]:
     """Items whose tensors and arrays lie in the buffer."""
     buffer = buffer or bytearray(ALIGNED)
     storage = torch.frombuffer(buffer, dtype=torch.uint8).untyped_storage()
@@ -90,7 +88,7 @@ def unpacked(torch: Any, message: bytes, buffer: bytearray) -> list[Any]:
         tensor = torch.empty(0, dtype=slot.dtype)
         return tensor.set_(storage, slot.offset // slot.dtype.itemsize, slot.shape, slot.strides)
 
-    return [mapped(one, unpack, (Slot,)) for one in pickle.loads(message)]
+    return [mapped(one, unpack, (Slot,)) for one in message]
 
 
 def copied(torch: Any, item: Any) -> Any:
@@ -107,7 +105,7 @@ def _is_number(item: Any) -> bool:
     return numpy is not None and isinstance(item, numpy.generic) and not item.dtype.hasobject
 
 
-def _dense_tensor(torch: Any, tensor: Any) -> tuple[Any, int]:
+def dense_tensor(torch: Any, tensor: Any) -> tuple[Any, int]:
     """A copy without gaps, its dimensions in the same order in memory: batches depend on it."""
     if tensor.device.type != "cpu":
         raise Unfit("its items live on the GPU")
