@@ -78,6 +78,12 @@ def test_who_watches_is_no_child_and_holds_no_stream(ram: Path) -> None:
     assert (out, child.returncode) == ("", 0)
 
 
+def test_who_watches_leaves_a_folder_to_who_has_taken_its_lock_away(ram: Path) -> None:
+    words = [sys.executable, folders.__file__, str(ram)]
+    subprocess.run(words, stdout=subprocess.PIPE, check=True)  # until everybody has closed it
+    assert list(ram.iterdir()) == []
+
+
 def test_what_the_dead_have_left_is_swept(ram: Path) -> None:
     for name in (f"{folders.PREFIX}1-left", f"{folders.PREFIX}{os.getpid()}-left", "another"):
         (ram / name / "deep").mkdir(parents=True)

@@ -53,7 +53,7 @@ def sweep(ram_disk: str) -> None:
     with contextlib.suppress(OSError), os.scandir(ram_disk) as entries:
         for entry in entries:
             if entry.name.startswith(PREFIX) and _is_ours(entry):
-                _remove_when_free(entry.path, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove_when_free(entry.path, fcntl.LOCK_EX | fcntl.LOCK_NB, os.O_CREAT)
 
 
 def _is_ours(entry: os.DirEntry[str]) -> bool:
@@ -69,20 +69,21 @@ def _new(ram_disk: str) -> tuple[str, int]:
     while True:
         path = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=ram_disk)
         with contextlib.suppress(FileNotFoundError):
-            lock = _opened(path)
+            lock = _opened(path, os.O_CREAT)
             fcntl.flock(lock, fcntl.LOCK_EX)
             if os.path.exists(os.path.join(path, LOCK)):
                 return path, lock
             os.close(lock)
 
 
-def _opened(folder: str) -> int:
-    return os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _opened(folder: str, creating: int) -> int:
+    return os.open(os.path.join(folder, LOCK), os.O_RDWR | creating | os.O_CLOEXEC, 0o600)
 
 
-def _remove_when_free(folder: str, how: int) -> None:
+def _remove_when_free(folder: str, how: int, creating: int = 0) -> None:
+    """Who may not create the lock cannot put it back into a folder that is just being removed."""
     with contextlib.suppress(OSError):  # it is held, or gone already
-        lock = _opened(folder)
+        lock = _opened(folder, creating)
         try:
             fcntl.flock(lock, how)
             shutil.rmtree(folder, ignore_errors=True)
