@@ -6,11 +6,10 @@ arithmetic of single steps the same, but for rounding? Does it learn as well whe
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from hotloop.equivalence import arithmetic, structure
+from hotloop.equivalence import arithmetic, free_run, structure
 from hotloop.evidence import NOT_BEGUN, NOT_ENDED, Evidence
 from hotloop.trial.trial import State, Trial
 
@@ -23,8 +22,6 @@ LOWER_PRECISION = 3.0
 """Of a format's own rounding, which is coarse enough to outweigh the order of summation."""
 FINE = 20
 """Bits of a mantissa from which on the order of summation is what counts."""
-SEEDS_APART = 3.0
-"""How many times the distance between seeds a loss may be higher."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +56,11 @@ class Witnesses:
     reseeded: tuple[Trial, ...] = ()
     """The same from other seeds."""
 
+    @property
+    def others(self) -> tuple[Trial, ...]:
+        """Trainings as good as the job's own."""
+        return self.yardstick, *self.reseeded
+
 
 def judge(
     candidate: Trial,
@@ -83,7 +85,7 @@ def judge(
         _evidence(candidate).differences, _evidence(witnesses.yardstick).differences, factor
     )
     reasons = (
-        *_losses(candidate, witnesses),
+        *free_run.differences(candidate, witnesses.reference, witnesses.others),
         *_structure(candidate, witnesses.reference, streams, regroups),
         *_arithmetic(candidate, witnesses, near),
     )
@@ -154,34 +156,6 @@ def _why_not(trial: Trial, is_candidate: bool) -> str:
 
 def _nothing(reason: str) -> Equivalence:
     return Equivalence(False, (reason,), 0, 0, (), ("anything",))
-
-
-def _losses(candidate: Trial, witnesses: Witnesses) -> Iterator[str]:
-    then, now = _values(witnesses.reference), _values(candidate)
-    if not then or not now:
-        yield "no loss was seen, so there is nothing to compare"
-        return
-    for number, (was, became) in enumerate(zip(then, now, strict=False), start=1):
-        if was is not None and became is None:
-            yield f"the loss of backward pass {number} is not a number"
-            return
-    yield from _left_alone(candidate, witnesses)
-
-
-def _left_alone(candidate: Trial, witnesses: Witnesses) -> Iterator[str]:
-    free = min(_free_steps(witnesses.reference), _free_steps(candidate))
-    due, learned = (_taken(trial, free) for trial in (witnesses.reference, candidate))
-    if 2 * learned < due:
-        yield f"its gradient scaler skipped {free - learned} of the first {free} steps"
-    age = min(due, learned)
-    others = [_loss_at(trial, age) for trial in (witnesses.yardstick, *witnesses.reseeded)]
-    usual, found = _loss_at(witnesses.reference, age), _loss_at(candidate, age)
-    if usual is None or found is None:
-        return
-    apart = [abs(other[0] - usual[0]) for other in others if other is not None]
-    spread = max(*apart, usual[1], 1e-6 * abs(usual[0])) if apart else usual[1]
-    if found[0] > usual[0] + SEEDS_APART * spread:
-        yield f"left alone its loss is {found[0]:.4g}, where other seeds lie around {usual[0]:.4g}"
 
 
 def _structure(
@@ -262,38 +236,6 @@ def _augments(trial: Trial) -> bool:
 
 def _evidence(trial: Trial) -> Evidence:
     return trial.evidence or Evidence()
-
-
-def _values(trial: Trial) -> list[float | None]:
-    return trial.measurement.losses.value if trial.measurement else []
-
-
-def _free_steps(trial: Trial) -> int:
-    """Before any was forced."""
-    evidence = _evidence(trial)
-    return min(evidence.forced, default=len(evidence.structure.steps))
-
-
-def _taken(trial: Trial, steps: int) -> int:
-    return sum(step.taken for step in _evidence(trial).structure.steps[:steps])
-
-
-def _loss_at(trial: Trial, age: int) -> tuple[float, float] | None:
-    """Mean loss of the later half of the first `age` steps taken, and its standard error.
-
-    Counted by steps taken: one that its scaler held back at first has learned less, not worse.
-    """
-    values: list[float] = []
-    taken = passes = 0
-    for step in _evidence(trial).structure.steps:
-        if age // 2 <= taken < age:
-            seen = _values(trial)[passes : passes + step.passes]
-            values += [value for value in seen if value is not None]
-        taken += step.taken
-        passes += step.passes
-    if len(values) < 2:
-        return None
-    return statistics.fmean(values), statistics.stdev(values) / len(values) ** 0.5
 
 
 def _once(sentences: Iterator[str]) -> tuple[str, ...]:
