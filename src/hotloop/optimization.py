@@ -31,7 +31,7 @@ from hotloop.workshop.granted import Granted
 from hotloop.workshop.measured import measured
 from hotloop.workshop.outlook import Later, after_the_proof, outlook, without_passengers
 from hotloop.workshop.promising import promising
-from hotloop.workshop.refusals import SHORT_LIVED, refusals
+from hotloop.workshop.refusals import nothing_found, refusals
 from hotloop.workshop.rescuing import Rescued
 from hotloop.workshop.resizing import BATCH, resize
 from hotloop.workshop.scores import score_of, undisturbed
@@ -270,26 +270,7 @@ class _Optimization:
         self._conclude(verdict)
 
     def _nothing(self) -> str:
-        climbed = self._footing.found.climb
-        last = climbed.tried if climbed else ()
-        # The last climb was without what is known to change the training, or to break it.
-        barred = {**self._choice.excluded, **self._choice.unfit}
-        tried = {*barred, *(name for one in last for name in one.lever.split("+"))}
-        goal = "faster" if self._options.objective == "speed" else "smaller"
-        words = {0: "no optimisation", 1: "1 optimisation"}
-        count = words.get(len(tried), f"{len(tried)} optimisations")
-        left = len(climbed.untried) if climbed and self._workshop.budget else 0
-        them = "it" if left == 1 else "them"
-        more = f" For {left} more the time was too short: a larger --budget tries {them}."
-        unfit = self._choice.unfit.items()
-        short_lived = "".join(f" {lever} {SHORT_LIVED}: {why}." for lever, why in unfit)
-        nothing = f"Nothing was found that makes this job {goal}: {count} tried."
-        if self._choice.excluded:
-            nothing = (
-                f"Nothing that makes this job {goal} was shown to leave its training alone: "
-                f"{count} tried."
-            )
-        return f"{nothing}{short_lived}{more if left else ''}"
+        return nothing_found(self._footing.found, self._choice.excluded, self._choice.unfit)
 
     def _conclude(self, verdict: str) -> None:
         found, chosen, trials = self._footing.found, self._choice, self._workshop.record.trials

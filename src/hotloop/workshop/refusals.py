@@ -51,6 +51,28 @@ def refusals(
     )
 
 
+def nothing_found(found: Found, excluded: Mapping[str, str], unfit: Mapping[str, str]) -> str:
+    """What a search says that ends without a plan."""
+    climbed, options = found.climb, found.options
+    last = climbed.tried if climbed else ()
+    # The last climb was without what is known to change the training, or to break it.
+    tried = {*excluded, *unfit, *(name for one in last for name in one.lever.split("+"))}
+    goal = "faster" if options.objective == "speed" else "smaller"
+    words = {0: "no optimisation", 1: "1 optimisation"}
+    count = words.get(len(tried), f"{len(tried)} optimisations")
+    nothing = f"Nothing was found that makes this job {goal}: {count} tried."
+    if excluded:
+        nothing = (
+            f"Nothing that makes this job {goal} was shown to leave its training alone: "
+            f"{count} tried."
+        )
+    short_lived = "".join(f" {lever} {SHORT_LIVED}: {why}." for lever, why in unfit.items())
+    left = len(climbed.untried) if climbed and options.budget else 0
+    them = "it" if left == 1 else "them"
+    more = f" For {left} more the time was too short: a larger --budget tries {them}."
+    return f"{nothing}{short_lived}{more if left else ''}"
+
+
 def _not_the_same(why: str) -> str:
     if is_difference(why):
         return f"it changes the training: {why}"
