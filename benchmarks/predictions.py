@@ -26,7 +26,8 @@ from hotloop.inspection import Inspection
 from hotloop.job import ScriptJob
 from hotloop.plan import Plan
 from hotloop.report.plan_words import plan_words
-from hotloop.search.climb import Climb, Score, climb
+from hotloop.search.climb import Climb, climb
+from hotloop.search.score import Score
 from hotloop.study import Found, Options, Study
 from hotloop.trial.launch import ProcessLauncher
 from hotloop.trial.order import Glimpse

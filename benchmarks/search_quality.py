@@ -31,8 +31,9 @@ from hotloop.levers.base import Seen
 from hotloop.levers.registry import LEVERS
 from hotloop.plan import LeverSetting, Plan
 from hotloop.search.candidate import Candidate
-from hotloop.search.climb import Score, climb
+from hotloop.search.climb import climb
 from hotloop.search.interactions import names
+from hotloop.search.score import Score
 from hotloop.trial.launch import ProcessLauncher
 from hotloop.trial.order import Glimpse, Order
 from hotloop.trial.spec import StopRule

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hotloop.plan import LeverSetting, Plan
 from hotloop.search.candidate import Candidate
-from hotloop.search.climb import BudgetSpent, Score
+from hotloop.search.climb import BudgetSpent
+from hotloop.search.score import Score
 
 Law = Callable[[frozenset[str]], float | None]
 """What a plan with these optimisations takes; None: it fails."""
@@ -25,6 +26,9 @@ class SimulatedBench:
     """How much slower the machine is from one process to the next."""
     budget: int | None = None
     """Trials until the time is over."""
+    once: Mapping[str, float] = field(default_factory=dict)
+    """Seconds that an optimisation takes once, and `steps`: of the whole training."""
+    steps: int | None = None
     measured: list[tuple[Plan, str, float | None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -43,7 +47,8 @@ class SimulatedBench:
         if value is None:
             return Score(None, "out of memory")
         disturbed = self._random.gauss(0, self.noise) + self.drift * len(self.measured)
-        return Score(value * math.exp(disturbed))
+        once = sum(self.once.get(word, 0.0) for word in words(plan))
+        return Score(value * math.exp(disturbed), once=once, steps=self.steps)
 
 
 def words(plan: Plan) -> list[str]:

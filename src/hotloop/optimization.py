@@ -28,6 +28,7 @@ from hotloop.workshop.choosing import Choice
 from hotloop.workshop.examine import Examiner
 from hotloop.workshop.footing import Footing, NoPlan
 from hotloop.workshop.granted import Granted
+from hotloop.workshop.lengths import whole_training
 from hotloop.workshop.measured import measured
 from hotloop.workshop.outlook import Later, after_the_proof, outlook, without_passengers
 from hotloop.workshop.promising import promising
@@ -107,7 +108,7 @@ class _Optimization:
 
     def _search(self, baseline: Trial, dry_run: bool) -> None:
         measurement, figures = measured(baseline, self._workshop.job, self._workshop.folder)
-        self._workshop.measure_by(figures)
+        self._workshop.measure_by(figures, whole_training(baseline))
         looked = self._look(baseline)
         baseline = self._undisturbed(baseline, looked)
         measurement, figures = measured(baseline, self._workshop.job, self._workshop.folder)

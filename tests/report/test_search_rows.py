@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from hotloop.levers.base import Receipt
 from hotloop.measurement import GpuTimes, Kind, Losses
 from hotloop.plan import Plan
 from hotloop.report.search_rows import SearchRows, rows
@@ -173,6 +174,16 @@ class TestWon:
         assert texts(found, "cost") == ["7 runs of the script, 6.7 min"]
         assert texts(found, "payback") == ["after 40,001 steps, which take 6.7 min under the plan"]
         assert texts(found, "warm-up") == []
+
+    @pytest.mark.parametrize(("ran_out", "more"), [(True, True), (False, False)])
+    def test_of_a_training_that_is_over_sooner_it_is_said(self, ran_out: bool, more: bool) -> None:
+        """100 steps are 1 s shorter, and what comes once takes 7."""
+        receipt = Receipt("cache_dataset", True, once_seconds=7.0)
+        proof = timed("proof", BOTH, 10, receipts=(receipt,))
+        first = replace(timed("baseline", Plan(), 20), ran_out=ran_out)
+        (said,) = texts(rows(searched(won().found, first, proof)), "warm-up")
+        assert said.startswith("up to 7.00 s once, before steps are steady")
+        assert ("more than the" in said) == more
 
     def test_warnings_are_handed_on(self) -> None:
         warned = rows(won(warnings=("The GPU is used by somebody else.",)))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from hotloop.levers.base import Receipt
 from hotloop.measurement import Memory
 from hotloop.plan import LeverSetting, Plan
 from hotloop.report.trial_rows import Telling, TrialRow
@@ -61,6 +62,17 @@ def test_what_is_not_faster_is_refused_and_not_built_upon() -> None:
     assert rows[2].words == "+ bf16 + compile (reduce-overhead)"
     assert rows[3].words == "bf16 + compile (default)"
     assert rows[3].ending == "refused: no gain over 10.0 ms"
+
+
+def test_what_the_whole_training_does_not_make_up_for_is_refused_at_once() -> None:
+    filled = (Receipt("cache_dataset", True, once_seconds=7.0),)
+    screened = timed("screen", Plan((LeverSetting("cache_dataset", {}),)), 10, receipts=filled)
+    short = replace(timed("baseline", Plan(), 20), ran_out=True)
+    (_, row) = told(short, screened)
+    assert (row.value, row.ratio) == ("10.0 ms", "2.00×")
+    assert row.ending.startswith("refused: it takes 7.0 s once, and the ")
+    (_, row) = told(timed("baseline", Plan(), 20), screened)
+    assert row.ending == "kept"
 
 
 def test_after_an_examination_it_begins_anew() -> None:

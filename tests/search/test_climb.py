@@ -10,8 +10,9 @@ from hotloop.levers.bf16 import Bf16
 from hotloop.levers.compile import Compile
 from hotloop.plan import Plan
 from hotloop.search.candidate import Candidate
-from hotloop.search.climb import CLEARLY_WORSE, Climb, Score, climb
+from hotloop.search.climb import CLEARLY_WORSE, Climb, climb
 from hotloop.search.interactions import names
+from hotloop.search.score import Score
 from tests.simulated import (
     Law,
     Network,
@@ -521,3 +522,30 @@ def test_what_another_has_brought_along_is_not_tried_again(monkeypatch: pytest.M
     found = climb(1.0, offered, SimulatedBench(gains(bf16=2.0, compile=2.0)), FOR_EVER)
     assert [one.lever for one in found.tried] == ["bf16+compile", "compile"]
     assert words(found.tried[1].plan)[-1] == "compile:reduce-overhead"
+
+
+@pytest.mark.parametrize(("steps", "pays"), [(None, True), (40, True), (4, False)])
+def test_what_comes_once_is_to_be_won_back_by_a_training_whose_end_was_seen(
+    steps: int | None, pays: bool
+) -> None:
+    bench = SimulatedBench(gains(cache_dataset=10.0), once={"cache_dataset": 5.0}, steps=steps)
+    found = climb(1.0, candidates(cache_dataset=0.9), bench, FOR_EVER)
+    assert names(found.plan) == (("cache_dataset",) if pays else ())
+    why = "it takes 5.0 s once, and the 4 steps of the whole training do not make up for that"
+    assert found.tried[0].reason == ("" if pays else why)
+
+
+def test_it_is_to_be_won_back_from_what_is_kept_already() -> None:
+    """20 s of steps: workers leave 10 of them, and of these a cache would win 6, for 8."""
+    law = gains(loader_workers=2.0, cache_dataset=2.5)
+    bench = SimulatedBench(law, once={"cache_dataset": 8.0}, steps=20)
+    found = climb(1.0, candidates(loader_workers=0.5, cache_dataset=0.4), bench, FOR_EVER)
+    assert names(found.plan) == ("loader_workers",)
+    alone = climb(1.0, candidates(cache_dataset=0.4), bench, FOR_EVER)
+    assert names(alone.plan) == ("cache_dataset",)
+
+
+def test_what_is_slower_is_called_that_and_not_too_short() -> None:
+    bench = SimulatedBench(gains(cache_dataset=0.5), once={"cache_dataset": 5.0}, steps=4)
+    found = climb(1.0, candidates(cache_dataset=0.9), bench, FOR_EVER)
+    assert found.tried[0].reason.startswith("worse")

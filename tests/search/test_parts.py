@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from hotloop.plan import Plan
-from hotloop.search.climb import Score
 from hotloop.search.compare import Pair
 from hotloop.search.interactions import names
 from hotloop.search.parts import LAST_LOOK, measured
+from hotloop.search.score import Score
 from tests.simulated import SimulatedBench, gains, plan_of
 
 THREE = ("tf32", "bf16", "compile")

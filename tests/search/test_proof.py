@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from hotloop.plan import Plan
-from hotloop.search.climb import BudgetSpent, Score
+from hotloop.search.climb import BudgetSpent
 from hotloop.search.compare import LEAST_PAIRS
 from hotloop.search.duel import FUTILE_AFTER, MOST_PAIRS
 from hotloop.search.interactions import names
 from hotloop.search.parts import LAST_LOOK
 from hotloop.search.proof import prove
+from hotloop.search.score import Score
 from tests.simulated import SimulatedBench, gains, plan_of
 
 COMPARISONS = 200

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hotloop.plan import LeverSetting, Plan
-from hotloop.search.climb import Score
 from hotloop.search.rescue import Rung, rescue
+from hotloop.search.score import Score
 
 LADDER: list[Rung] = [
     (LeverSetting("allocator", {}),),

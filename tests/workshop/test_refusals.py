@@ -5,10 +5,11 @@ from dataclasses import replace
 from hotloop.evidence import NOT_BEGUN, NOT_ENDED
 from hotloop.plan import Plan
 from hotloop.search.candidate import Candidate
-from hotloop.search.climb import Climb, Score, Tried
+from hotloop.search.climb import Climb, Tried
 from hotloop.search.compare import Pair, compare
 from hotloop.search.parts import Contribution
 from hotloop.search.proof import Proof
+from hotloop.search.score import Score
 from hotloop.study import Found, Options, Refused
 from hotloop.trial.trial import State
 from hotloop.workshop.refusals import refusals

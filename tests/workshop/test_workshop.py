@@ -10,9 +10,11 @@ import pytest
 from hotloop import study
 from hotloop.figures import figures
 from hotloop.inspection import Inspection
+from hotloop.levers.base import Receipt
 from hotloop.measurement import Memory
 from hotloop.plan import Plan
-from hotloop.search.climb import BudgetSpent, Score
+from hotloop.search.climb import BudgetSpent
+from hotloop.search.score import Score
 from hotloop.study import Found, Options
 from hotloop.trial.fake import FakeLauncher
 from hotloop.trial.spec import Exam, StopRule
@@ -129,6 +131,13 @@ class TestSteps:
 class TestScore:
     def test_is_the_mean_step(self) -> None:
         assert score_of(took(3.0), "speed").value == pytest.approx(0.02)
+
+    def test_knows_what_comes_once_in_a_training_whose_end_was_seen(self) -> None:
+        receipts = (Receipt("cache_dataset", True, once_seconds=2.0), Receipt("bf16", True))
+        score = score_of(took(3.0, receipts=receipts), "speed", steps=20)
+        assert (score.once, score.steps) == (2.0, 20)
+        assert score.whole == pytest.approx(0.02 + 0.1)
+        assert score_of(took(3.0, receipts=receipts), "speed").whole == pytest.approx(0.02)
 
     def test_of_memory_is_the_devices_peak_or_else_the_hosts(self) -> None:
         memory = Memory(host_peak=7, device_peak_allocated=3)

@@ -13,6 +13,7 @@ from hotloop.report.sides import sides
 from hotloop.search.batch_sizes import Curve, SizePoint
 from hotloop.search.interactions import names
 from hotloop.study import NO_TIME, Found, Refused, Soaked, Study
+from hotloop.workshop.lengths import whole_training
 
 Facts = tuple[tuple[str, str], ...]
 
@@ -33,6 +34,8 @@ def facts(study: Study, found: Found, figures: SearchFigures) -> Facts:
         *_not_finite(study),
         *_disturbed(found),
         *_cost(figures),
+        *_once(study, figures),
+        *_payback(figures),
         *(("warning", warning) for warning in found.warnings),
     )
 
@@ -125,17 +128,27 @@ def _not_finite(study: Study) -> list[tuple[str, str]]:
 
 def _cost(figures: SearchFigures) -> list[tuple[str, str]]:
     runs = "1 run" if figures.runs == 1 else f"{figures.runs} runs"
-    facts = [("cost", f"{runs} of the script, {units.seconds(figures.seconds)}{_unused(figures)}")]
-    after = figures.after
-    if after is not None and after.one_off_seconds > after.step_seconds:
-        once = f"up to {units.seconds(after.one_off_seconds)} once, before steps are steady"
-        facts.append(("warm-up", once))
-    if figures.payback is not None:
-        steps, seconds = figures.payback.steps, units.seconds(figures.payback.seconds)
-        facts.append(
-            ("payback", f"after {units.count(steps)} steps, which take {seconds} under the plan")
-        )
-    return facts
+    return [("cost", f"{runs} of the script, {units.seconds(figures.seconds)}{_unused(figures)}")]
+
+
+def _once(study: Study, figures: SearchFigures) -> list[tuple[str, str]]:
+    """Of a training so short that its end was seen it is known whether that pays."""
+    after, before = figures.after, figures.before
+    if after is None or before is None or after.one_off_seconds <= after.step_seconds:
+        return []
+    said = f"up to {units.seconds(after.one_off_seconds)} once, before steps are steady"
+    steps = whole_training(study.trials[0])
+    won = (before.step_seconds - after.step_seconds) * (steps or 0)
+    if 0 < won <= after.one_off_seconds - before.one_off_seconds:
+        said += f": more than the {units.seconds(won)} that all {steps} steps of this training win"
+    return [("warm-up", said)]
+
+
+def _payback(figures: SearchFigures) -> list[tuple[str, str]]:
+    if figures.payback is None:
+        return []
+    steps, seconds = figures.payback.steps, units.seconds(figures.payback.seconds)
+    return [("payback", f"after {units.count(steps)} steps, which take {seconds} under the plan")]
 
 
 def _unused(figures: SearchFigures) -> str:

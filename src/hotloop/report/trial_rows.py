@@ -7,12 +7,14 @@ from collections import Counter
 from dataclasses import dataclass
 
 from hotloop import units
-from hotloop.figures import step_times
 from hotloop.plan import Plan
 from hotloop.report.plan_words import NOTHING, beyond, key, plan_words, setting_words
 from hotloop.search.compare import worth_adding
+from hotloop.search.score import Score
 from hotloop.trial.side_by_side import SIDE_BY_SIDE
 from hotloop.trial.trial import State, Trial
+from hotloop.workshop.lengths import whole_training
+from hotloop.workshop.scores import score_of
 
 TIMED = ("baseline", "rescue", "screen", "again", "proof", "rung")
 """What trials are run for whose speed means something: others are watched too closely."""
@@ -54,7 +56,10 @@ class Telling:
     def __init__(self, objective: str = "speed") -> None:
         self._objective = objective
         self._baseline: float | None = None
+        self._steps: int | None = None
+        """Of the whole training, where its end was seen."""
         self._best: float | None = None
+        """With what comes once, where that counts."""
         self._best_plan = self._start = Plan()
         self._whole = Plan()
         self._rounds: Counter[frozenset[str]] = Counter()
@@ -90,13 +95,14 @@ class Telling:
         if trial.purpose == "screen" and self._is_examined:
             self._begin_anew(trial.plan)
         words = self.words(trial.purpose, trial.plan)
-        value = value_of(trial, self._objective) if trial.purpose in TIMED else None
+        score = self._score(trial)
+        value = score.value
         # The job as it is was slower or faster than itself by chance, in whatever it was run for.
         is_compared = trial.purpose != "baseline" and not trial.plan.is_empty
         ratio = self._baseline / value if self._baseline and value and is_compared else None
         added = tuple(one.lever for one in beyond(trial.plan, self._best_plan))
-        outcome, reason = self._outcome(trial, value)
-        self._remember(trial, value, outcome)
+        outcome, reason = self._outcome(trial, score)
+        self._remember(trial, score, outcome)
         return TrialRow(
             trial.number,
             words,
@@ -106,6 +112,13 @@ class Telling:
             reason,
             added,
         )
+
+    def _score(self, trial: Trial) -> Score:
+        if trial.purpose not in TIMED:
+            return Score(None)
+        if trial.purpose == "baseline":
+            self._steps = whole_training(trial)
+        return score_of(trial, self._objective, self._steps)
 
     def _added(self, plan: Plan) -> str:
         new = beyond(plan, self._best_plan)
@@ -120,14 +133,16 @@ class Telling:
         left_out = beyond(self._whole, plan)
         return f"without {', '.join(out.lever for out in left_out)}" if left_out else "the plan"
 
-    def _outcome(self, trial: Trial, value: float | None) -> tuple[str, str]:
+    def _outcome(self, trial: Trial, score: Score) -> tuple[str, str]:
         if trial.state is not State.COMPLETE:
             return _FAILED[trial.state], _REPEATED.sub(r"\1: ", " ".join(trial.reason.split()))
-        if trial.purpose != "screen" or value is None or self._best is None:
+        if trial.purpose != "screen" or not score.whole or not score.value or self._best is None:
             return "", ""
         least = worth_adding(to_others=self._best_plan != self._start)
-        if self._best / value >= least:
+        if self._best / score.whole >= least:
             return "kept", ""
+        if self._best / score.value >= least:
+            return "refused", score.too_short
         return "refused", f"no gain over {value_words(self._best, self._objective)}"
 
     def _begin_anew(self, plan: Plan) -> None:
@@ -137,32 +152,22 @@ class Telling:
         if within:
             self._best_plan, self._best = max(within, key=lambda one: len(one[0].levers))
 
-    def _remember(self, trial: Trial, value: float | None, outcome: str) -> None:
+    def _remember(self, trial: Trial, score: Score, outcome: str) -> None:
+        whole = score.whole
         if trial.purpose == "proof":
             self._rounds[key(trial.plan)] += 1
             self._whole = max(self._whole, trial.plan, key=lambda plan: len(plan.levers))
         if trial.purpose.startswith("candidate"):
             self._is_examined = True
-        if trial.purpose in ("baseline", "rescue", "screen") and value is not None:
-            self._measured.append((trial.plan, value))
+        if trial.purpose in ("baseline", "rescue", "screen") and whole is not None:
+            self._measured.append((trial.plan, whole))
         if trial.purpose == "baseline":
-            self._baseline = self._best = value
-        if trial.purpose == "rescue" and value is not None:
-            self._best, self._best_plan = value, trial.plan
+            self._baseline = self._best = score.value
+        if trial.purpose == "rescue" and whole is not None:
+            self._best, self._best_plan = whole, trial.plan
             self._start = trial.plan
         if outcome == "kept":
-            self._best, self._best_plan = value, trial.plan
-
-
-def value_of(trial: Trial, objective: str) -> float | None:
-    """What is to become small: seconds a step, for as many samples as the job's own step has, or
-    bytes. None when it was not measured."""
-    if trial.state is not State.COMPLETE or trial.measurement is None:
-        return None
-    if objective == "memory":
-        return trial.measurement.memory.peak
-    found = step_times(trial.measurement)
-    return found.step.mean / trial.own_batches if found else None
+            self._best, self._best_plan = whole, trial.plan
 
 
 def value_words(value: float, objective: str) -> str:

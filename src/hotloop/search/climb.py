@@ -23,27 +23,13 @@ from hotloop.search.interactions import (
     superseded,
     without,
 )
+from hotloop.search.score import Score
 from hotloop.search.second_looks import Idea, Look
 
 CLEARLY_WORSE = 1.25
 """Times the best so far: a trial that is beyond need not be measured to the end."""
 MOST_SECOND_LOOKS = 4
 """A search costs the user's time: five optimisations are decided in ten trials, of 32 plans."""
-
-
-@dataclass(frozen=True)
-class Score:
-    """What a plan came to, in one process. Smaller is better: seconds a step, or bytes."""
-
-    value: float | None
-    reason: str = ""
-    """Why there is no value."""
-    applied: bool = True
-    """False: there is no value because an optimisation did not take effect."""
-    idle: tuple[str, ...] = ()
-    """Which did not."""
-    out_of_memory: bool = False
-    """There is no value because of that."""
 
 
 class BudgetSpent(Exception):
@@ -229,16 +215,18 @@ class _Ascent:
         for lever in superseded(score.idle, added):
             plan = without(plan, lever)
             score = self._measure(plan)
-        gain = None if score.value is None else self._best / score.value
+        gain = None if score.whole is None else self._best / score.whole
         least = worth_adding(to_others=self._plan != self._start)
         if instead_of:
             least = 1 / (1 + LEAST_GAIN)  # fewer are better, if as fast
         reason = (score.reason or "no value") if gain is None else _too_little(gain, least)
+        if score.value is not None and reason and self._best / score.value >= least:
+            reason = score.too_short
         name = "+".join(chosen.lever for chosen in plan.levers if chosen in added)
         self._tried.append(Tried(plan, name, score, self._best, not reason, reason))
         self._looks.append(Look(added, gain, not reason))
-        if score.value is not None and not reason:
-            self._plan, self._best = plan, score.value
+        if score.whole is not None and not reason:
+            self._plan, self._best = plan, score.whole
             for lever in rivals(plan, added):
                 self._try_instead(added, lever)
         return score

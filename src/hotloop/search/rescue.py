@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hotloop.plan import LeverSetting, Plan
-from hotloop.search.climb import Bench, Score
+from hotloop.search.climb import Bench
 from hotloop.search.interactions import combined, without
+from hotloop.search.score import Score
 
 PURPOSE = "rescue"
 

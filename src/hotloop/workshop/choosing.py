@@ -12,10 +12,11 @@ from math import prod
 from hotloop.equivalence.judge import Equivalence
 from hotloop.plan import Plan
 from hotloop.search.candidate import Candidate
-from hotloop.search.climb import Bench, BudgetSpent, Climb, Score, Tried, climb
+from hotloop.search.climb import Bench, BudgetSpent, Climb, Tried, climb
 from hotloop.search.compare import LEAST_GAIN
 from hotloop.search.doubt import doubts
 from hotloop.search.interactions import apart, combined, names, without
+from hotloop.search.score import Score
 from hotloop.trial.trial import State, Trial
 from hotloop.workshop import lengths
 from hotloop.workshop.examine import Examiner

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hotloop.measurement import Measurement
-from hotloop.timeline import steps as steps_of
 from hotloop.trial.trial import State, Trial
+from hotloop.workshop.lengths import whole_training
 
 STEPS = 60
 SECONDS = 60.0
@@ -15,9 +15,8 @@ LEAST = 40
 def steps_for(seconds_a_step: float, baseline: Trial) -> int:
     """STEPS, unless the job is slow, or ends before."""
     affordable = max(LEAST, min(STEPS, int(SECONDS / seconds_a_step)))
-    if not baseline.ran_out or baseline.measurement is None:
-        return affordable
-    return min(affordable, len(steps_of(baseline.measurement.events)))
+    whole = whole_training(baseline)
+    return affordable if whole is None else min(affordable, whole)
 
 
 def steps_made(trial: Trial) -> int:

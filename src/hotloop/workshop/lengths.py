@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hotloop.plan import Plan
+from hotloop.timeline import step_ends
 from hotloop.trial.spec import Exam, StopRule
 from hotloop.trial.trial import Trial
 
@@ -30,6 +31,13 @@ def steps_for(seconds_a_step: float) -> int:
     """Enough to be steady, and not more than is worth waiting for."""
     wanted = min(max(round(SECONDS / seconds_a_step), LEAST), MOST)
     return max(min(wanted, int(MOST_SECONDS / seconds_a_step)), FEWEST)
+
+
+def whole_training(baseline: Trial) -> int | None:
+    """Its steps, where it came to its own end before enough had been seen."""
+    if not baseline.ran_out or baseline.measurement is None:
+        return None
+    return len(step_ends(baseline.measurement.events))
 
 
 def least_seconds(before: Sequence[Trial], plan: Plan, purpose: str) -> float:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hotloop.figures import figures
-from hotloop.search.climb import BudgetSpent, Score
+from hotloop.figures import step_times
+from hotloop.search.climb import BudgetSpent
+from hotloop.search.score import Score
 from hotloop.trial.trial import State, Trial
 
 DISTURBED = 1.25
 """Times what it should be at the most: processes of one job commonly differ by less."""
 
 
-def score_of(trial: Trial, objective: str) -> Score:
+def score_of(trial: Trial, objective: str, steps: int | None = None) -> Score:
+    """`steps`: of the whole training, where it is so short that its end was seen."""
     if trial.state is not State.COMPLETE or trial.measurement is None:
         applied = trial.state is not State.NOT_APPLIED
         idle = () if applied else tuple(one.lever for one in trial.receipts if not one.applied)
@@ -21,10 +23,11 @@ def score_of(trial: Trial, objective: str) -> Score:
     if objective == "memory":
         peak = trial.measurement.memory.peak
         return Score(float(peak)) if peak else Score(None, "Its memory is not known.")
-    found = figures(trial.measurement)
+    found = step_times(trial.measurement)
     if found is None:
         return Score(None, "Too few steps were seen.")
-    return Score(found.step.mean / trial.own_batches)
+    once = sum(receipt.once_seconds for receipt in trial.receipts)
+    return Score(found.step.mean / trial.own_batches, once=once, steps=steps)
 
 
 def undisturbed(

@@ -19,8 +19,9 @@ from hotloop.figures import Figures, figures
 from hotloop.job import ScriptJob
 from hotloop.plan import Plan
 from hotloop.roof import Roof
-from hotloop.search.climb import BudgetSpent, Score
+from hotloop.search.climb import BudgetSpent
 from hotloop.search.rescue import PURPOSE as RESCUE
+from hotloop.search.score import Score
 from hotloop.study import Found, Study
 from hotloop.trial.order import Launcher, Order
 from hotloop.trial.side_by_side import SIDE_BY_SIDE, Placed
@@ -67,6 +68,7 @@ class Workshop:
         self._stop = lengths.first_look(granted.steps)
         self._later = Later()
         self._at_once = False
+        self._whole: int | None = None
         self._screened: dict[str, Score] = {}
         self._references: set[str] = set()
         """Those that were run here, and not replayed."""
@@ -100,8 +102,9 @@ class Workshop:
         passed = max(self.spent, time.monotonic() - self._began + self._handed_out)
         return self.budget - self._later.seconds(self.budget, self.record.trials) - passed
 
-    def measure_by(self, baseline: Figures) -> None:
-        """From here on every trial measures the same number of steps."""
+    def measure_by(self, baseline: Figures, whole: int | None = None) -> None:
+        """From here on every trial measures as many steps. `whole`: all, where the end was seen."""
+        self._whole = whole
         steps = self._granted.steps or lengths.steps_for(baseline.step.p50)
         self._stop = StopRule(steps=steps, max_seconds=lengths.MOST_SECONDS)
 
@@ -135,15 +138,14 @@ class Workshop:
         key = repr(plan.levers)
         if purpose == "screen" and key in self._screened:
             return self._screened[key]
-        is_speed = self._objective == "speed"
         # A step on more samples takes longer, and may be the better one.
         resized = any(one.lever == "batch_size" for one in plan.levers)
-        limit = give_up_above if is_speed and not resized else None
+        limit = give_up_above if self._objective == "speed" and not resized else None
         stop = replace(self._stop, give_up_above=limit)
         trial = self.run(plan, purpose, stop)
         if trial.signal in BY_CHANCE:
             trial = self.run(plan, purpose, stop)
-        score = score_of(trial, self._objective)
+        score = score_of(trial, self._objective, self._whole)
         if purpose in ("screen", RESCUE):
             self._screened[key] = score
         return score
@@ -184,8 +186,7 @@ class Workshop:
             return
         number = len(self.record.trials) + 1
         self._audience.began(number, f"{len(new)} {SIDE_BY_SIDE}", Plan())
-        numbered = enumerate(new, start=number)
-        placed = [Placed(self._order(place, one), one.share) for place, one in numbered]
+        placed = [Placed(self._order(at, one), one.share) for at, one in enumerate(new, number)]
         self._ahead.run(placed, self._launcher, self._audience.glimpsed, self.left, self._save)
 
     def run(
