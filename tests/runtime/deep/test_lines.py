@@ -75,7 +75,7 @@ def test_lines_of_workers(
         step()
 
     report = job.until_seen(loading_step)
-    assert report.problems == []
+    assert UNSEEN not in report.problems
     workers = [line for line in report.lines if line.worker is not None]
     assert any(line.place.source == "time.sleep(0.002)" for line in workers)
     assert {line.worker for line in workers} == {0}
