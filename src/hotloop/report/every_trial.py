@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from hotloop import units
 from hotloop.figures import step_times
 from hotloop.levers.base import Receipt
+from hotloop.report.depth_rows import where
 from hotloop.report.plan_words import plan_words
 from hotloop.report.process_rows import TIMED as PROFILED
 from hotloop.report.told_rows import told
 from hotloop.report.trial_rows import TIMED, TrialRow
 from hotloop.study import Study
+from hotloop.trial.stacks import users_own
 from hotloop.trial.terminal import harmless
 from hotloop.trial.trial import State, Trial
 
@@ -48,7 +50,7 @@ class TrialDetail:
     step: Spread | None
     """None where its speed was not the point, or was not measured."""
     ratio: str
-    """Against the job as it is."""
+    """Against the job as it is, as it ran last."""
     outcome: str
     reason: str
     seconds: float
@@ -64,7 +66,7 @@ class TrialDetail:
 def rows(study: Study, logs: Mapping[str, str]) -> tuple[TrialDetail, ...]:
     """`logs`: the end of what scripts printed, by the name that a trial knows it under."""
     pairs = zip(study.trials, told(study), strict=True)
-    return tuple(_detail(trial, row, logs) for trial, row in pairs)
+    return tuple(_detail(trial, row, logs, study.job.cwd) for trial, row in pairs)
 
 
 def receipt_words(receipt: Receipt) -> str:
@@ -74,7 +76,7 @@ def receipt_words(receipt: Receipt) -> str:
     return ", ".join(evidence) or "took effect"
 
 
-def _detail(trial: Trial, row: TrialRow, logs: Mapping[str, str]) -> TrialDetail:
+def _detail(trial: Trial, row: TrialRow, logs: Mapping[str, str], home: str) -> TrialDetail:
     return TrialDetail(
         number=trial.number,
         words=row.words if _is_of_search(trial) else plan_words(trial.plan),
@@ -84,7 +86,7 @@ def _detail(trial: Trial, row: TrialRow, logs: Mapping[str, str]) -> TrialDetail
         step=_spread(trial),
         ratio=row.ratio,
         outcome=row.outcome,
-        reason=_reason(trial, row),
+        reason=_reason(trial, row, home),
         seconds=trial.seconds,
         memory=trial.measurement.memory.peak if trial.measurement else None,
         receipts=tuple((one.lever, receipt_words(one)) for one in trial.receipts),
@@ -105,11 +107,14 @@ def _spread(trial: Trial) -> Spread | None:
     return Spread(found.step.mean, found.p05, found.step.p95, found.step.count)
 
 
-def _reason(trial: Trial, told: TrialRow) -> str:
-    if trial.state is not State.COMPLETE:
-        hung = f" It was at {trial.hung_at}." if trial.hung_at else ""
-        return trial.reason + hung
-    return told.reason
+def _reason(trial: Trial, told: TrialRow, home: str) -> str:
+    if trial.state is State.COMPLETE:
+        return told.reason
+    at = users_own(trial.hung_at, home)
+    if at is None:
+        return trial.reason
+    source = f": {at.source}" if at.source else ""
+    return f"{trial.reason} It was at {where(at.file, at.line, home)}{source}"
 
 
 def interval_words(spread: Spread) -> str:

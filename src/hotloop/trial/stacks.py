@@ -6,7 +6,7 @@ import linecache
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 _FRAME = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)')
@@ -17,6 +17,8 @@ _ASKS_FOR_INPUT = ("/getpass.py",)
 """It reads a terminal that it has opened itself."""
 _ENDS_OWN_WORKERS = ("multiprocessing/pool.py", "torch/utils/data/dataloader.py")
 """They join processes too, in which nobody trains."""
+_INSTALLED = ("site-packages", "dist-packages")
+"""Also where an environment lies in the user's folder."""
 _LAUNCHES = (
     "torch/distributed/run.py",
     "torch/distributed/launcher/api.py",
@@ -28,6 +30,7 @@ _LAUNCHES = (
 @dataclass(frozen=True)
 class Frame:
     file: str
+    line: int
     function: str
     source: str = ""
 
@@ -43,9 +46,25 @@ def of_the_script(path: Path) -> str:
     return "\n".join(_with_source(line) for line in lines if ours not in line)
 
 
+def of_main_thread(stack: str) -> list[Frame]:
+    """The innermost first. That thread stands last."""
+    return next(iter(reversed(list(_threads(stack)))), [])
+
+
+def users_own(stack: str, home: str) -> Frame | None:
+    """What the main thread was at, in the code below `home` if it was called from there at all."""
+    frames = of_main_thread(stack)
+    own = (frame for frame in frames if _is_below(frame.file, home))
+    return next(own, frames[0] if frames else None)
+
+
+def _is_below(file: str, home: str) -> bool:
+    below = file.startswith(os.path.join(home, ""))
+    return below and not any(installed in Path(file).parts for installed in _INSTALLED)
+
+
 def waits_for_input(stack: str) -> bool:
-    """Its main thread, which stands last."""
-    frames = next(iter(reversed(list(_threads(stack)))), [])
+    frames = of_main_thread(stack)
     if not frames:
         return False
     reads = _READS_INPUT.search(frames[0].source)
@@ -85,9 +104,9 @@ def _threads(stack: str) -> Iterator[list[Frame]]:
     frames: list[Frame] = []
     for line in stack.splitlines():
         if found := _FRAME.fullmatch(line):
-            frames.append(Frame(found["file"], found["function"]))
+            frames.append(Frame(found["file"], int(found["line"]), found["function"]))
         elif frames and line.startswith(_INDENT):
-            frames[-1] = Frame(frames[-1].file, frames[-1].function, line.strip())
+            frames[-1] = replace(frames[-1], source=line.strip())
         elif frames:
             yield frames
             frames = []
