@@ -41,13 +41,16 @@ def test_a_job_that_is_run_once_more_is_not_called_faster_than_itself() -> None:
     assert [row.ratio for row in rows] == ["", "", "2.00×"]
 
 
-def test_nor_is_it_in_a_proof() -> None:
+@pytest.mark.parametrize(
+    ("purpose", "words"), [("proof", "proof 1: {}"), ("again", "once more: {}")]
+)
+def test_a_plan_is_compared_with_the_job_that_ran_beside_it(purpose: str, words: str) -> None:
     rows = told(
-        timed("baseline", Plan(), 30), timed("proof", Plan(), 10), timed("proof", Plan((BF16,)), 10)
+        timed("baseline", Plan(), 30), timed(purpose, Plan(), 10), timed(purpose, Plan((BF16,)), 10)
     )
     assert [(row.words, row.ratio) for row in rows[1:]] == [
-        ("proof 1: as it is", ""),
-        ("proof 1: the plan", "3.00×"),
+        (words.format("as it is"), ""),
+        (words.format("the plan"), "1.00×"),
     ]
 
 

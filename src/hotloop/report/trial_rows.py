@@ -18,6 +18,8 @@ from hotloop.workshop.scores import score_of
 
 TIMED = ("baseline", "rescue", "screen", "again", "proof", "rung")
 """What trials are run for whose speed means something: others are watched too closely."""
+BESIDE = ("again", "proof")
+"""In these the job as it is runs beside the plan, and on a busy machine otherwise than before."""
 
 _FAILED = {
     State.OUT_OF_MEMORY: "out of memory",
@@ -38,7 +40,7 @@ class TrialRow:
     value: str
     """Time of a step, or memory; empty where it was not the point."""
     ratio: str
-    """Against the job as it is."""
+    """Against the job as it is, as it ran last."""
     outcome: str
     """"kept", "refused", what failed, or nothing to say."""
     reason: str
@@ -163,6 +165,8 @@ class Telling:
             self._measured.append((trial.plan, whole))
         if trial.purpose == "baseline":
             self._baseline = self._best = score.value
+        if trial.purpose in BESIDE and trial.plan.is_empty and score.value is not None:
+            self._baseline = score.value
         if trial.purpose == "rescue" and whole is not None:
             self._best, self._best_plan = whole, trial.plan
             self._start = trial.plan
