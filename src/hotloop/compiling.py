@@ -51,6 +51,12 @@ def gpu_without(measurement: Measurement) -> GpuTimes:
     return GpuTimes([event for event, _ in kept], [ms for _, ms in kept])
 
 
+def all_seconds(measurement: Measurement) -> float:
+    """Whenever it was, and whoever asked for it."""
+    spans = _merged(measurement.compiling, measurement.script_compiling)
+    return sum(end - begin for begin, end in spans) / 1e9
+
+
 def seconds(measurement: Measurement) -> float:
     """While steps were measured, for what stays."""
     spans = _that_stays(measurement)

@@ -30,7 +30,7 @@ from hotloop.workshop.footing import Footing, NoPlan
 from hotloop.workshop.granted import Granted
 from hotloop.workshop.lengths import whole_training
 from hotloop.workshop.measured import measured
-from hotloop.workshop.outlook import Later, after_the_proof, outlook, without_passengers
+from hotloop.workshop.outlook import Later, after_the_proof, once_more, outlook, without_passengers
 from hotloop.workshop.promising import promising
 from hotloop.workshop.refusals import nothing_found, refusals
 from hotloop.workshop.rescuing import Rescued
@@ -140,7 +140,7 @@ class _Optimization:
     def _say_what_could_make_it_run(self, starved: Trial) -> Study:
         candidates = rescuing.candidates(self._options, starved)
         self._note(candidates=candidates)
-        self._audience.planned(self._workshop.record, outlook(candidates, starved.seconds))
+        self._audience.planned(self._workshop.record, outlook(candidates, once_more(starved)))
         return self._workshop.record
 
     def _make_it_run(self, starved: Trial) -> Trial:
@@ -151,7 +151,7 @@ class _Optimization:
     def _look(self, baseline: Trial) -> Trial | None:
         """One more trial, where there is time for a search afterwards."""
         budget = self._workshop.budget
-        if not self._options.look or (budget and budget < LOOK_FROM * baseline.seconds):
+        if not self._options.look or (budget and budget < LOOK_FROM * once_more(baseline)):
             return None
         try:
             looked = self._workshop.looked(self._footing.plan)
@@ -190,7 +190,7 @@ class _Optimization:
         candidates = tuple(one for one in known[0] if one.lever not in needed)
         refused = tuple(one for one in known[1] if one.lever not in needed)
         self._note(candidates=candidates, refused=refused)
-        self._audience.planned(self._workshop.record, outlook(candidates, baseline.seconds))
+        self._audience.planned(self._workshop.record, outlook(candidates, once_more(baseline)))
         return candidates
 
     def _best_that_trains_the_same(

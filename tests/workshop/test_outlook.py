@@ -6,15 +6,18 @@ from dataclasses import replace
 import pytest
 
 from hotloop.evidence import Evidence, Structure
+from hotloop.measurement import Spans
 from hotloop.plan import Plan
 from hotloop.search.candidate import Candidate
 from hotloop.trial.trial import Trial
+from hotloop.workshop.lengths import least_seconds
 from hotloop.workshop.outlook import (
     TO_SOAK,
     Later,
     after_the_proof,
     is_short,
     kept_back,
+    once_more,
     outlook,
     without_passengers,
 )
@@ -59,6 +62,18 @@ def test_what_is_compiled_once_is_not_compiled_again() -> None:
     assert kept_back(3600.0, 20, compiling) == pytest.approx(200.0)
     # Of a first run nobody knows what would come again.
     assert kept_back(3600.0, 20, [took(50.0, once=40.0)]) == 1000.0
+
+
+def test_what_the_job_compiles_itself_lies_in_the_cache_for_the_next_run() -> None:
+    compiled = Spans([0], [40 * 10**9])
+    log = builders.training(first=40_000.0)
+    made = builders.measurement(log.events, script_compiling=compiled)
+    first = builders.trial(seconds=50.0, measurement=made)
+    assert once_more(first) == pytest.approx(20.0)
+    assert once_more(took(50.0, once=40.0)) == 50.0
+    assert once_more(builders.trial(seconds=50.0, measurement=None)) == 50.0
+    assert kept_back(3600.0, 10, [first]) == pytest.approx(200.0, rel=0.2)
+    assert least_seconds([first], Plan(), "proof") == pytest.approx(20.0)
 
 
 def test_a_trial_without_a_measurement_is_reckoned_with_whole() -> None:

@@ -26,6 +26,7 @@ from hotloop.workshop.outlook import (
     Later,
     after_the_examination,
     is_short,
+    once_more,
 )
 from hotloop.workshop.soak import NOT_BORNE
 from hotloop.workshop.workshop import Workshop
@@ -129,7 +130,7 @@ class Choice:
     ) -> Climb:
         workshop = self._workshop
         workshop.keep_back(AFTER_THE_CLIMB)
-        in_haste = is_short(candidates, workshop.left, baseline.seconds)
+        in_haste = is_short(candidates, workshop.left, once_more(baseline))
         found = climb(score, candidates, workshop, patience, footing.plan, in_haste)
         workshop.keep_back(Later())
         cut = [trial for trial in workshop.record.trials if _is_cut(trial)]

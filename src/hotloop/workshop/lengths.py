@@ -8,6 +8,7 @@ from hotloop.plan import Plan
 from hotloop.timeline import step_ends
 from hotloop.trial.spec import Exam, StopRule
 from hotloop.trial.trial import Trial
+from hotloop.workshop.outlook import once_more
 
 SECONDS = 3.0
 """Of measured steps: much less than it takes to start a process would not be worth starting it."""
@@ -43,4 +44,4 @@ def whole_training(baseline: Trial) -> int | None:
 def least_seconds(before: Sequence[Trial], plan: Plan, purpose: str) -> float:
     """What such a trial takes: with less time than that it need not begin. A first one may."""
     alike = [trial.seconds for trial in before if trial.is_for(plan, purpose)]
-    return min(alike or [trial.seconds for trial in before[:1]], default=0.0)
+    return min(alike or [once_more(trial) for trial in before[:1]], default=0.0)

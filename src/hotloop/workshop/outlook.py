@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hotloop.compiling import all_seconds
 from hotloop.figures import figures
 from hotloop.plan import Plan
 from hotloop.search.candidate import Candidate
@@ -19,6 +20,8 @@ TO_COMPILE = 10
 """Runs of the job as it is that one takes which compiles anew: six to ten were seen on CPUs."""
 MOST_KEPT_BACK = 0.7
 """Of the budget."""
+LOOKED_UP = 0.25
+"""Of what compiling took, when the code lies in the study's cache: it is traced and found again."""
 
 
 def outlook(candidates: Sequence[Candidate], seconds: float) -> Outlook:
@@ -88,8 +91,9 @@ def kept_back(budget: float, runs: int, trials: Sequence[Trial], examined: int =
     """
     if not runs + examined or not trials:
         return 0.0
-    # What the job as it is spends before it is steady, such as starting a GPU, comes every time.
-    usual = _once(trials[0])
+    # What the job as it is spends before it is steady, such as starting a GPU, comes every time;
+    # but for what it compiles itself.
+    usual = max(0.0, _once(trials[0]) - _kept(trials[0]))
     others = [trial for trial in trials if trial.evidence is None] or trials
     looked_at = [trial for trial in trials if trial.evidence is not None] or others
     later = runs * _again(others, usual) + examined * _again(looked_at, usual)
@@ -100,6 +104,16 @@ def _again(trials: Sequence[Trial], usual: float) -> float:
     """Seconds that another like these takes."""
     spent = sum(trial.seconds - max(0.0, _once(trial) - usual) for trial in trials)
     return spent / len(trials)
+
+
+def once_more(trial: Trial) -> float:
+    """Seconds that the same takes once more, after the first trial of a study."""
+    return trial.seconds - _kept(trial)
+
+
+def _kept(trial: Trial) -> float:
+    """Seconds of compiling that a later trial is spared."""
+    return (1 - LOOKED_UP) * all_seconds(trial.measurement) if trial.measurement else 0.0
 
 
 def _once(trial: Trial) -> float:
