@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,11 @@ from tests.builders import job
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = tmp_path / "home"
     home.mkdir()
+    for name, value in os.environ.items():
+        if "/" in value:
+            monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     return home
 
 
@@ -41,6 +47,24 @@ class TestToProtect:
         )
         found = protection.to_protect(job(tmp_path / "project", args=args))
         names = ("data", "home", "project", "runs", "single")
+        assert found == [str(tmp_path / name) for name in names]
+
+    def test_what_variables_and_texts_name(
+        self, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("project", "results", "logs", "runs", "unread", "kept", "temporary/left"):
+            (tmp_path / name).mkdir(parents=True)
+        project = tmp_path / "project"
+        (project / "train.py").write_text(f'OUT = "{tmp_path}/runs/best.pt"\n')
+        (project / "config.yaml").write_text(f"a: {tmp_path}/logs/new\nb: {tmp_path}/temporary/x")
+        (project / "model.pt").write_text(f"{tmp_path}/unread")
+        monkeypatch.setenv("RESULTS", f"{tmp_path}/results")
+        monkeypatch.setenv("HF_DATASETS_CACHE", f"{tmp_path}/kept")
+        monkeypatch.setenv("LEFT", f"{tmp_path}/temporary/left")
+        monkeypatch.setenv("SEVERAL", f"{tmp_path}/a:{tmp_path}/b")
+        monkeypatch.setenv("LIBRARY", "/usr/lib")
+        found = protection.to_protect(job(project, args=("--config=config.yaml", "model.pt")))
+        names = ("home", "logs", "project", "results", "runs")
         assert found == [str(tmp_path / name) for name in names]
 
     def test_never_everything(self, tmp_path: Path, home: Path) -> None:
