@@ -105,3 +105,12 @@ def test_steps_that_a_scaler_leaves_out(torch: Any, probe: CallProbe) -> None:
         scaler.step(optimizer)
         scaler.update()
     assert probe.skips == 1
+
+
+def test_a_scaler_that_is_switched_off_is_none(torch: Any, probe: CallProbe) -> None:
+    weight = torch.nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", enabled=False)
+    scaler.scale(weight.sum()).backward()
+    scaler.step(optimizer)
+    assert probe.skips is None

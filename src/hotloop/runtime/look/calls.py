@@ -83,7 +83,8 @@ class CallProbe:
 
     def _scale(self, args: Any, kwargs: Any) -> None:
         self._stepped = False
-        self.skips = self.skips or 0
+        if args[0].is_enabled():
+            self.skips = self.skips or 0
 
     def _step(self, args: Any, kwargs: Any) -> None:
         self._stepped = True
