@@ -6,7 +6,7 @@ from hotloop.diagnose.rules.between_passes import between_passes
 from hotloop.inspection import Inspection
 from hotloop.measurement import Software
 from tests.builders import Log
-from tests.diagnose.making import case, hand_drawn, samples, users
+from tests.diagnose.making import case, hand_drawn, library, samples, users
 
 WRITING, STEPPING = users(31, source="writer.flush()"), users(30, source="optimizer.step()")
 
@@ -24,6 +24,17 @@ def test_the_lines_that_take_it() -> None:
     assert finding is not None and not finding.is_limit
     assert finding.title.startswith("33%")
     assert finding.places == (WRITING,)
+
+
+def test_what_a_module_does_there_is_told_by_the_line_that_calls_it() -> None:
+    """Pictures that an average of the weights draws, by a method of its own: layer after layer."""
+    drawing, calling = users(40, "sample"), library("torch/nn/modules/module.py", "_call_impl")
+    layers = [users(50 + n, "forward", file="unet.py") for n in range(3)]
+    inside = [(21 + 3 * n, 3, [drawing, calling, layer]) for n, layer in enumerate(layers)]
+    finding = between_passes(case(job(10), Inspection(samples=samples(*inside))))
+    assert finding is not None
+    assert finding.places == (drawing,)
+    assert "sampling, say" in finding.evidence[-1]
 
 
 def test_a_little_is_always_there() -> None:
