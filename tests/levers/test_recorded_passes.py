@@ -71,6 +71,39 @@ def test_two_devices(torch: Any) -> None:
     assert obstacle(torch, module, [0, 1]) == "it is not computed on one device"
 
 
+def test_a_number_that_is_copied_to_the_device(torch: Any) -> None:
+    graph = torch.fx.Graph()
+    graph.placeholder("x").meta["val"] = torch.empty(2, device="meta")
+    constant = graph.get_attr("two")
+    constant.meta["val"] = torch.tensor(2.0)
+    to = graph.call_function(torch.ops.aten._to_copy.default, (constant,), {"device": "meta"})
+    to.meta["val"] = torch.empty((), device="meta")
+    graph.output(to)
+    module = torch.fx.GraphModule({"two": torch.tensor(2.0)}, graph)
+    assert obstacle(torch, module, [0]) == "it waits for the GPU, in _to_copy"
+
+
+@pytest.mark.parametrize("is_backward", [False, True])
+@pytest.mark.parametrize("dropout", [0.1, 0.0])
+def test_attention_that_keeps_its_seed_elsewhere_when_it_is_recorded(
+    torch: Any, dropout: float, is_backward: bool
+) -> None:
+    """Read on the host, a seed on the GPU ends the process."""
+    graph, aten = torch.fx.Graph(), torch.ops.aten
+    x, seed = graph.placeholder("x"), graph.placeholder("seed")
+    if is_backward:
+        computes = aten._scaled_dot_product_efficient_attention_backward.default
+        given = (x, x, x, x, None, x, x, seed, seed, dropout, [True, True, True, False])
+    else:
+        computes = aten._scaled_dot_product_efficient_attention.default
+        given = (x, x, x, None, True, dropout)
+    graph.output(graph.call_function(computes, given))
+    for node in graph.nodes:
+        node.meta["val"] = torch.empty(2)
+    why = obstacle(torch, torch.fx.GraphModule({}, graph), [0, 1])
+    assert ("keeps the seed of its dropout" in why) is bool(dropout)
+
+
 def test_numbers(torch: Any) -> None:
     graph = torch.fx.Graph()
     graph.placeholder("x").meta["val"] = torch.empty(2)

@@ -16,8 +16,10 @@ POOL = (0, 7)
 class Cuda:
     """torch.cuda, and a capture that something has spoiled."""
 
-    def __init__(self, is_spoiled: bool = False) -> None:
+    def __init__(self, is_spoiled: bool = False, has_ended: bool = False) -> None:
         self.is_spoiled = is_spoiled
+        self.has_ended = has_ended
+        """Whether the allocator has heard of the capture's end."""
         self.done: list[Any] = []
         self.streams = 0
 
@@ -54,8 +56,13 @@ class Cuda:
 
 
 def torch_with(cuda: Cuda) -> Any:
+    def end(*given: Any) -> None:
+        if cuda.has_ended:
+            raise RuntimeError("not currently recording to mempool_id")
+        cuda.done.append(("allocator", given))
+
     calls = SimpleNamespace(
-        _cuda_endAllocateToPool=lambda *given: cuda.done.append(("allocator", given)),
+        _cuda_endAllocateToPool=end,
         _cuda_releasePool=lambda *given: cuda.done.append(("released", given)),
     )
     return SimpleNamespace(cuda=cuda, _C=calls, zeros=lambda *_, **__: None)
@@ -114,3 +121,12 @@ def test_a_capture_that_turns_out_to_be_spoiled_at_its_end() -> None:
     with pytest.raises(RuntimeError, match="previous error"):
         recorder(cuda).record(lambda: None)
     assert cuda.done[-3:] == [("released", (2, POOL)), ("begin", None), "end"]
+
+
+def test_a_pool_is_released_once() -> None:
+    """There was no room for the graph itself, after its capture: it releases the pool as it goes,
+    and a second time would end the process."""
+    cuda = Cuda(is_spoiled=True, has_ended=True)
+    with pytest.raises(RuntimeError):
+        recorder(cuda).record(lambda: None)
+    assert cuda.done == ["synchronize", ("begin", POOL), ("begin", None), "end"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hotloop.levers.still_graphs import StillGraphs
 from tests.levers.model_graphs import recorded, tallies, trained_alike
 
 
@@ -210,3 +211,21 @@ def test_weights_that_are_loaded_in_mid_training(jobs: Any, torch: Any, nn: Any)
 
     lever = trained_alike(torch, jobs, lambda: nn.Linear(4, 2), step)
     assert all(recorded(lever))
+
+
+def test_what_was_recorded_stays_when_another_recording_fails(torch: Any) -> None:
+    """There may be no room for a second, or it may be given what cannot be recorded."""
+    from tests.levers.recorder import RecorderOnCpu
+
+    recorder = RecorderOnCpu()
+    doubled = StillGraphs(torch, recorder, lambda given: [2 * given[0]], still=[0], handed=1)
+    one, other = torch.ones(3), torch.ones(3)
+    for _ in range(3):
+        doubled([one])
+    recorder.fails = "out of memory"
+    for _ in range(3):
+        doubled([other])
+        one += 1
+        assert torch.equal(doubled([one])[0], 2 * one)
+    assert (doubled.tally.replayed, doubled.tally.others) == (5, 4)
+    assert doubled.tally.reason == "it cannot be captured: out of memory"

@@ -111,6 +111,8 @@ def obstacle(torch: Any, graph: Any, still: Sequence[int]) -> str:
     moving = {node for index, node in enumerate(given) if index not in {*still}}
     if any(moving & {*_changed(node)} for node in nodes):
         return "it changes what it is given"
+    if any(map(_keeps_seed, nodes)):
+        return "its attention keeps the seed of its dropout in another place when it is recorded"
     waiting = [_name(node) for node in nodes if _waits(torch, node)]
     return f"it waits for the GPU, in {waiting[0]}" if waiting else ""
 
@@ -121,8 +123,25 @@ INDEXING = ("index", "index_put", "index_put_", "_unsafe_index", "_unsafe_index_
 """Which look for what a mask marks."""
 
 
+COPYING = ("_to_copy", "copy", "copy_")
+SEEDED = ("_scaled_dot_product_efficient_attention", "_efficient_attention")
+"""Attention whose dropout begins with a seed that is kept for the backward pass: on the host, but
+on the GPU while a graph is recorded. A pass that finds it in the other place ends the process."""
+
+
+def _keeps_seed(node: Any) -> bool:
+    if not _name(node).startswith(SEEDED):
+        return False
+    names = [one.name for one in node.target._schema.arguments]
+    given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    return bool(given.get("dropout_p"))
+
+
 def _waits(torch: Any, node: Any) -> bool:
     """A capture that fails ends most badly on a GPU: it is not begun where it is known to."""
+    if _name(node) in COPYING:  # a constant from the host
+        values = [each.meta.get("val") for each in node.args if hasattr(each, "meta")]
+        return len({value.device for value in [*values, node.meta["val"]]}) > 1
     if _name(node) in INDEXING:
         values = [each.meta.get("val") for each in node.args[1] if hasattr(each, "meta")]
         return any(value.dtype in (torch.bool, torch.uint8) for value in values)

@@ -88,9 +88,11 @@ class BareRecorder:
             graph.capture_end()
         except Exception:  # which says less than the error that it failed with
             index = self._device.index or 0
-            for end in (self._torch._C._cuda_endAllocateToPool, self._torch._C._cuda_releasePool):
-                with suppress(Exception):
-                    end(index, pool)
+            with suppress(Exception):
+                self._torch._C._cuda_endAllocateToPool(index, pool)
+                # Where that had ended before, the pool is the graph's to release: if it is done
+                # twice, the process ends as the graph goes.
+                self._torch._C._cuda_releasePool(index, pool)
             with suppress(Exception):
                 self._record_nothing()
 

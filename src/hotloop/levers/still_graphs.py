@@ -61,7 +61,8 @@ class StillGraphs:
         self._is_over = False
 
     def __call__(self, given: list[Any]) -> Any:
-        if self._is_over or self.tally.reason or not self._recorder.is_free:
+        is_vain = self._is_over or (self.tally.reason and not self._recordings)
+        if is_vain or not self._recorder.is_free:
             return self._as_it_is(given)
         places = tuple(given[index].data_ptr() for index in sorted(self._still))
         known = self._recordings.get(places)
@@ -98,7 +99,7 @@ class StillGraphs:
 
     def _recorded(self, given: list[Any], places: Places) -> _Recording | None:
         """At the second call with inputs that lie where they lay: by the first all is warm."""
-        if self.tally.recorded == RECORDINGS:
+        if self.tally.reason or self.tally.recorded == RECORDINGS:
             return None
         if places not in self._met:
             self._met.append(places)
