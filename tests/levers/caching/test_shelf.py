@@ -98,6 +98,41 @@ def test_many_bytes_are_read_by_threads(torch: Any) -> None:
     assert torch.equal(shelf.batch([7, 0, 9, 7]), torch.stack([items[n] for n in (7, 0, 9, 7)]))
 
 
+@pytest.mark.parametrize("size", [2, 2**18])
+@pytest.mark.parametrize("are_alike", [True, False])
+def test_it_lies_on_the_host_wherever_tensors_are_made(
+    torch: Any, size: int, are_alike: bool
+) -> None:
+    """A script may have set a GPU as the device of all that it makes."""
+    items = [(torch.full((size,), float(number)), number) for number in range(10)]
+    if not are_alike:
+        items[3] = (torch.zeros(size + 1), 3)
+    with torch.device("meta"):
+        shelf = shelf_of(torch, items)
+        batch = shelf.batch([7, 0, 9, 7])
+    for number, (x, label) in enumerate(items):
+        assert torch.equal(shelf.item(number)[0], x) and shelf.item(number)[1] == label
+    if are_alike:
+        assert torch.equal(batch[0], torch.stack([items[n][0] for n in (7, 0, 9, 7)]))
+
+
+def test_batches_on_another_device_are_not_the_same(torch: Any) -> None:
+    """torch makes numbers into tensors on that."""
+    shelf = shelf_of(torch, list(range(10)))
+    dataset = Items()
+    batches = Batches(torch, dataset, Cache(torch, dataset, Filled(shelf)), is_final=True)
+    with torch.device("meta"):
+        assert [batches.collated([1, 2]).device.type for _ in range(2)] == ["meta", "meta"]
+
+
+def test_a_dimension_of_one_keeps_its_stride(torch: Any) -> None:
+    """It decides on the order of what a script makes of it."""
+    items = [torch.randn(8, 8, 1).permute(2, 0, 1) for _ in range(10)]
+    shelf = shelf_of(torch, items)
+    assert shelf.columns is not None
+    assert shelf.item(4).stride() == items[4].stride() == (1, 8, 1)
+
+
 @pytest.mark.parametrize("at", [0, 3, 8, 19])
 def test_one_that_differs_makes_objects_of_all(torch: Any, items: list[Any], at: int) -> None:
     others: list[Any] = [

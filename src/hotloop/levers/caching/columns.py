@@ -10,6 +10,7 @@ import ctypes
 import math
 import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from hotloop.levers.caching.kept_items import ALIGNED, dense_tensor, leaves, mapped
@@ -29,6 +30,8 @@ class Part:
     kind: Any
     dtype: Any
     shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    """Those of a dimension of one may be any, and decide on the order of what is made of it."""
 
 
 @dataclass
@@ -57,7 +60,8 @@ class Columns:
 
     def emptied(self, count: int) -> Columns:
         """Room for that many items like these."""
-        rows = [self.torch.empty((count, *row.shape[1:]), dtype=row.dtype) for row in self.rows]
+        empty = partial(self.torch.empty, device="cpu")
+        rows = [empty((count, *row.shape[1:]), dtype=row.dtype) for row in self.rows]
         return Columns(self.torch, self.layout, rows)
 
     def put(self, first: int, others: Columns) -> None:
@@ -100,7 +104,7 @@ class Columns:
     def _value(self, part: Part, index: int) -> Any:
         row = self.rows[part.place][index]
         if part.kind is self.torch.Tensor:
-            return row
+            return row.as_strided(part.shape, part.strides)
         if part.kind in NUMBERS:
             return row.item()
         array = row.numpy()
@@ -114,8 +118,10 @@ def _apart(torch: Any, item: Any) -> tuple[Any, list[Any]]:
     def take(leaf: Any) -> Part:
         value = _as_tensor(torch, leaf)
         values.append(value)
-        dtype, shape = (None, ()) if value is None else (value.dtype, tuple(value.shape))
-        return Part(len(values) - 1, type(leaf), dtype, shape)
+        if value is None:
+            return Part(len(values) - 1, type(leaf), None, (), ())
+        form = value.dtype, tuple(value.shape), value.stride()
+        return Part(len(values) - 1, type(leaf), *form)
 
     return mapped(item, take, (*leaves(torch), *NUMBERS, *_scalars())), values
 
@@ -127,7 +133,7 @@ def _as_tensor(torch: Any, leaf: Any) -> Any:
     try:
         if type(leaf) in NUMBERS:
             wide = {float: torch.float64, complex: torch.complex128}
-            return torch.tensor(leaf, dtype=wide.get(type(leaf)))
+            return torch.tensor(leaf, dtype=wide.get(type(leaf)), device="cpu")
         numpy = sys.modules["numpy"]
         array = numpy.array(leaf)  # a copy: one that may not be written to brings a warning
         is_whole = array.size and getattr(leaf, "flags", array.flags).c_contiguous
@@ -156,15 +162,16 @@ def _chosen(torch: Any, row: Any, numbers: list[int]) -> Any:
     place = _place(torch, row.dtype, shape)
     numpy = sys.modules.get("numpy")
     if numpy is None or place.nbytes > LARGE:
-        return torch.index_select(row, 0, torch.tensor(numbers), out=place)
+        return torch.index_select(row, 0, torch.tensor(numbers, device="cpu"), out=place)
     source, target = (one.view(len(one), -1).view(torch.uint8).numpy() for one in (row, place))
     numpy.take(source, numpy.array(numbers), axis=0, out=target, mode="clip")  # they are in range
     return place
 
 
 def _place(torch: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
-    """For a batch; a worker makes it where the job will see it, as torch does."""
+    """For a batch; a worker makes it where the job will see it, as torch does. On the host,
+    whichever device a script has tensors made on."""
     if torch.utils.data.get_worker_info() is None:
-        return torch.empty(shape, dtype=dtype)
+        return torch.empty(shape, dtype=dtype, device="cpu")
     storage = torch.UntypedStorage._new_shared(math.prod(shape) * dtype.itemsize)
-    return torch.empty(0, dtype=dtype).set_(storage, 0, shape)
+    return torch.empty(0, dtype=dtype, device="cpu").set_(storage, 0, shape)

@@ -85,7 +85,7 @@ def unpacked(torch: Any, message: list[Any], buffer: bytearray) -> list[Any]:
         if slot.is_array:
             make = sys.modules["numpy"].ndarray
             return make(slot.shape, slot.dtype, buffer, slot.offset, slot.strides)
-        tensor = torch.empty(0, dtype=slot.dtype)
+        tensor = torch.empty(0, dtype=slot.dtype, device="cpu")
         return tensor.set_(storage, slot.offset // slot.dtype.itemsize, slot.shape, slot.strides)
 
     return [mapped(one, unpack, (Slot,)) for one in message]

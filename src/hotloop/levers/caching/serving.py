@@ -65,7 +65,8 @@ def _are_same(torch: Any, one: Any, other: Any) -> bool:
     if type(one) is not type(other):
         return False
     if isinstance(one, torch.Tensor):
-        if (one.dtype, one.shape, one.stride()) != (other.dtype, other.shape, other.stride()):
+        forms = [(each.device, each.dtype, each.shape, each.stride()) for each in (one, other)]
+        if forms[0] != forms[1]:
             return False
         return bool(torch.equal(one.view(torch.uint8), other.view(torch.uint8)))
     if isinstance(one, dict):
