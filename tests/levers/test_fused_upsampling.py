@@ -74,6 +74,8 @@ def test_the_result_has_the_order_of_its_input(directions: int, last: bool, torc
     order = {2: torch.channels_last, 3: torch.channels_last_3d}[directions]
     if last:
         x = x.contiguous(memory_format=order)
+    if last and directions == 3 and torch.__version__ < "2.13":
+        pytest.skip("torch takes it for one in the plain order, which a graph's result then keeps")
     compiled, _ = rewritten(torch.nn.Upsample(scale_factor=2))
     made = compiled(x)
     assert made.is_contiguous(memory_format=order if last else torch.contiguous_format)

@@ -91,6 +91,7 @@ def test_attention_that_keeps_its_seed_elsewhere_when_it_is_recorded(
     """Read on the host, a seed on the GPU ends the process."""
     graph, aten = torch.fx.Graph(), torch.ops.aten
     x, seed = graph.placeholder("x"), graph.placeholder("seed")
+    given: tuple[Any, ...]
     if is_backward:
         computes = aten._scaled_dot_product_efficient_attention_backward.default
         given = (x, x, x, x, None, x, x, seed, seed, dropout, [True, True, True, False])

@@ -151,5 +151,6 @@ def _order(torch: Any, node: Any) -> Any:
     """Of its result in memory, which that of folded pixels and weights decides. None: the plain."""
     made = example(node)
     order = torch.channels_last if made.dim() == 4 else torch.channels_last_3d
-    is_last = made.is_contiguous(memory_format=order) and not made.is_contiguous()
+    # By its strides: where the batch may change, torch 2.11 knows of no other order than the plain.
+    is_last = made.stride(1) == 1 and not made.is_contiguous()
     return order if is_last else None
