@@ -40,6 +40,24 @@ def test_a_state_is_what_plain_pytorch_would_read(torch: Any, jobs: Any, path: s
     assert len(state["optimizers"]) == 1
 
 
+def test_optimizers_in_another_order_get_what_is_theirs(torch: Any, jobs: Any, path: str) -> None:
+    def parts(turn: int) -> Parts:
+        model = jobs.Net()
+        weights = list(model.parameters())
+        optimizers = [torch.optim.Adam([one]) for one in weights[turn:] + weights[:turn]]
+        jobs.plain_loss(model, *jobs.batch()).backward()
+        for optimizer in optimizers:
+            optimizer.step()
+        return Parts([model], optimizers)
+
+    there, here = parts(0), parts(3)
+    assert checkpoint.save(torch, there, path) == ""
+    assert checkpoint.load(torch, here, path) == ""
+    for optimizer in here.optimizers:
+        ((weight, state),) = optimizer.state.items()
+        assert state["exp_avg"].shape == weight.shape
+
+
 def test_models_without_an_optimizer_have_a_state_and_optimizers_alone_have_none() -> None:
     assert Parts([object()], [])
     assert not Parts([], [object()])

@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from hotloop.runtime.marks import Mark, matched, shapes
+
 
 @dataclass(frozen=True)
 class Parts:
-    """In the order in which they were first used, which is the same in every run of a script."""
+    """In the order in which they were first used. Of models that is the same in every run."""
 
     models: list[Any]
     optimizers: list[Any]
@@ -28,6 +30,7 @@ def save(torch: Any, parts: Parts, path: str) -> str:
         state = {
             "models": [model.state_dict() for model in parts.models],
             "optimizers": [optimizer.state_dict() for optimizer in parts.optimizers],
+            "marks": _marks(parts),
         }
         torch.save(state, path)
     except Exception as error:  # a script's own classes may fail as they like
@@ -44,8 +47,8 @@ def load(torch: Any, parts: Parts, path: str) -> str:
             return problem
         for model, saved in zip(parts.models, state["models"], strict=True):
             model.load_state_dict(saved)
-        for optimizer, saved in zip(parts.optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(saved)
+        for here, there in matched(_marks(parts), state["marks"]).items():
+            parts.optimizers[here].load_state_dict(state["optimizers"][there])
     except Exception as error:
         return f"the state could not be loaded: {_said(error)}"
     return ""
@@ -65,6 +68,11 @@ def _difference(parts: Parts, state: dict[str, list[Any]]) -> str:
                     f"state, and {now.get(name, 'not there')} in the job"
                 )
     return ""
+
+
+def _marks(parts: Parts) -> dict[int, Mark]:
+    """Without numbers: two runs need not begin from the same."""
+    return {place: (shapes(one), "") for place, one in enumerate(parts.optimizers)}
 
 
 def _outline(state: dict[str, Any]) -> dict[str, str]:

@@ -111,6 +111,37 @@ def test_of_two_optimizers_a_whole_round_is_compared(
     assert all(one.difference == 0.0 for one in again.differences)
 
 
+def one_for_each(torch: Any, jobs: Any, called: bool, turn: int) -> Callable[[], None]:
+    """Parameters of which each has an optimizer, in an order that begins elsewhere in every run."""
+
+    def job() -> None:
+        model = jobs.Net()
+        weights = list(model.parameters())
+        optimizers = [torch.optim.Adam([one]) for one in weights[turn:] + weights[:turn]]
+        for _ in range(1000):
+            x, y = jobs.batch()
+            jobs.plain_loss(model if called else model.forward, x, y).backward()
+            for optimizer in optimizers:
+                optimizer.step()
+            model.zero_grad()
+
+    return job
+
+
+@pytest.mark.parametrize("called", [True, False], ids=["called", "by its forward()"])
+def test_optimizers_that_step_in_another_order_are_known_by_what_they_train(
+    called: bool, torch: Any, jobs: Any, examined: Examined
+) -> None:
+    steps = {"steps": 24, "forced": (12,)}
+    reference = examined(one_for_each(torch, jobs, called, 0), is_reference=True, **steps)
+    again = examined(one_for_each(torch, jobs, called, 3), **steps)
+    assert (reference.problem, again.problem) == ("", "")
+    assert sorted(again.forced) == reference.forced == [12, 13, 14, 15]
+    assert len(again.differences) == 2 * 4
+    assert all(one.difference == 0.0 for one in again.differences)
+    assert any(one.reference > 0.0 for one in again.differences)
+
+
 def test_a_round_that_never_ends_is_broken_off(jobs: Any, examined: Examined) -> None:
     def lopsided() -> None:
         one, two = jobs.Net(), jobs.Net(width=5)

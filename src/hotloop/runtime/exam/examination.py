@@ -63,6 +63,7 @@ class Examination:
             self._draws = randomness.drawn(self._torch) != self._drawn
 
     def _step(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._teacher.mark(self._watch.inventory.numbers["optimizer"].of(args[0]), args[0])
         if self._rounding is not None:
             self._rounding.before_step()
 

@@ -8,14 +8,13 @@ from typing import Any
 
 from hotloop.evidence import Given, SettingSeen, StepSeen, Structure
 from hotloop.runtime.exam.checksums import RowSums, checksum
+from hotloop.runtime.marks import sample
 from hotloop.runtime.probes import samples
 from hotloop.runtime.probes.clock import Numbers
 from hotloop.seams import Seams
 
 # How an optimizer computes its update, which is for a plan to choose, not what it computes.
 IMPLEMENTATION = frozenset({"params", "fused", "foreach", "capturable", "differentiable"})
-LOOKS = 32
-"""Parameters of which one element is looked at, to see whether a step changes anything."""
 
 
 class StructureProbe:
@@ -117,7 +116,7 @@ class StructureProbe:
             self._note(args[1], taken=False, moved=False)
 
     def _steps(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self._before = self._sample(args[0])
+        self._before = sample(args[0])
         number = self._numbers["optimizer"].of(args[0])
         if number in self._last:
             place, before = self._last[number]
@@ -128,7 +127,7 @@ class StructureProbe:
     def _has_stepped(self, args: tuple[Any, ...], result: Any, began: int) -> None:
         optimizer = args[0]
         self._scaled = [True] * len(self._scaled)
-        moved = self._sample(optimizer) != self._before
+        moved = sample(optimizer) != self._before
         self._last[self._numbers["optimizer"].of(optimizer)] = self.steps, self._before
         # A fused kernel is handed what the scaler found, and skips the step by itself.
         overflow = getattr(optimizer, "found_inf", None)
@@ -138,7 +137,7 @@ class StructureProbe:
         """The script itself changes the weights, at the latest before it calls the model again."""
         if self._by_hand is None:
             self._by_hand = _ByHand(model)
-        now = self._sample(self._by_hand)
+        now = sample(self._by_hand)
         moved, self._before = now != self._before, now
         self._note(self._by_hand, taken=True, moved=moved)
 
@@ -169,12 +168,6 @@ class StructureProbe:
                     known[name] = now[name]
                     seen = SettingSeen(self.steps, number, place, name, now[name])
                     self.structure.settings.append(seen)
-
-    def _sample(self, optimizer: Any) -> list[Any]:
-        """One element of each of some parameters, as numbers."""
-        every = [p for group in optimizer.param_groups for p in group["params"] if p.numel()]
-        some = every[:: len(every) // LOOKS + 1]
-        return [p.detach().flatten()[p.numel() // 2].item() for p in some]
 
 
 class _ByHand:

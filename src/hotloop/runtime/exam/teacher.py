@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 import shutil
 import weakref
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from hotloop.evidence import NOT_BEGUN, NOT_ENDED, Difference
 from hotloop.runtime.exam import randomness
 from hotloop.runtime.exam.distances import Distances
+from hotloop.runtime.marks import Mark, mark, matched
+from hotloop.runtime.marks import parameters as _parameters
 
 _Outcome = dict[str, dict[str, Any]]
 """Gradients and updates, by the names of their tensors."""
@@ -31,14 +34,26 @@ class Teacher:
         self._is_reference = is_reference
         self._points = points
         self._optimizers: dict[int, weakref.ref[Any]] = {}
+        self._steps: Counter[int] = Counter()
+        """Of every optimizer."""
+        self._marks: dict[int, Mark] = {}
+        self._theirs: dict[int, int] = {}
+        """Which number each optimizer has in the reference."""
         self._names: dict[int, str] = {}
         self._saved = {int(path.stem.split("-")[1]) for path in folder.glob("step-*-before.pt")}
         self._start: dict[str, Any] = {}
         """The stepping parameters before the step that is being compared."""
         self._distances: dict[str, Distances] = {}
 
+    def mark(self, number: int, optimizer: Any) -> None:
+        """Before a step, of which only an optimizer's first counts."""
+        if number not in self._marks:
+            self._marks[number] = mark(optimizer)
+
     def meet(self, number: int, optimizer: Any) -> None:
+        """After each of its steps, also of one that was skipped."""
         self._optimizers.setdefault(number, weakref.ref(optimizer))
+        self._steps[number] += 1
 
     def has(self, step: int) -> bool:
         """Whether the reference has saved what this step begins from."""
@@ -49,11 +64,13 @@ class Teacher:
         if self.problem:
             return
         try:
+            saved = None if self._is_reference else self._read(step)
+            self._theirs = matched(self._marks, saved["marks"]) if saved else {}
             tensors = self._tensors(roots)
-            if self._is_reference:
-                self._save(step, tensors)
+            if saved:
+                self._load(saved, tensors)
             else:
-                self._load(step, tensors)
+                self._save(step, tensors)
             # On the host: a job may need all the memory its device has.
             self._start = {name: _on_host(t.detach()) for name, t in tensors.items()}
             self._distances = {n: Distances(self._torch, t.device) for n, t in tensors.items()}
@@ -65,13 +82,13 @@ class Teacher:
         if self.problem:
             return
         try:
-            made = self._outcome(number)
+            made, file = self._outcome(number), self._after(number)
             if self._is_reference:
-                self._torch.save(made, self._file(step, "after"))
-            elif not self._file(step, "after").exists():
+                self._torch.save({"step": step, **made}, file)
+            elif not file.exists():
                 return  # the reference's scaler skipped it
             else:
-                self._compare(step, made)
+                step = self._compare(made, file)
             self.forced.append(step)
         except Exception as error:
             self.problem = f"step {step + 1} {NOT_ENDED}: {error}"
@@ -86,16 +103,18 @@ class Teacher:
                 for name, state in self._states(optimizer).items()
             },
             "random": randomness.state(self._torch),
+            "marks": self._marks,
         }
         self._require_space(saved)
-        self._torch.save(saved, self._file(step, "before"))
+        self._torch.save(saved, self._before(step))
 
-    def _load(self, step: int, tensors: dict[str, Any]) -> None:
+    def _read(self, step: int) -> Any:
+        """Mapped, not read: what is copied from there is copied once."""
+        path = self._before(step)
+        return self._torch.load(path, map_location="cpu", weights_only=False, mmap=True)
+
+    def _load(self, saved: Any, tensors: dict[str, Any]) -> None:
         torch = self._torch
-        # Mapped, not read: what is copied from there is copied once.
-        saved = torch.load(
-            self._file(step, "before"), map_location="cpu", weights_only=False, mmap=True
-        )
         if saved["tensors"].keys() != tensors.keys():
             odd = sorted(saved["tensors"].keys() ^ tensors.keys())
             raise ValueError(f"it has other weights than the reference, such as {odd[0]}")
@@ -122,14 +141,16 @@ class Teacher:
                 updates[name] = parameter.detach().cpu() - self._start[name]
         return {"gradient": gradients, "update": updates}
 
-    def _compare(self, step: int, made: _Outcome) -> None:
-        path = self._file(step, "after")
-        reference = self._torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    def _compare(self, made: _Outcome, file: Path) -> int:
+        """Which step it was in the reference: within a round others may have had their turn."""
+        reference = self._torch.load(file, map_location="cpu", weights_only=True, mmap=True)
+        step: int = reference.pop("step")
         self.differences += [
             self._difference(step, quantity, name, reference, made)
             for quantity, tensors in reference.items()
             for name in tensors
         ]
+        return step
 
     def _difference(
         self, step: int, quantity: str, name: str, reference: _Outcome, made: _Outcome
@@ -160,7 +181,8 @@ class Teacher:
         for place, root in enumerate(roots):
             for name, tensor in [*root.named_parameters(), *root.named_buffers()]:
                 self._add(found, f"model {place}: {name}", tensor)
-        for number, optimizer in sorted(self._living().items()):
+        living = {self._theirs.get(n, n): optimizer for n, optimizer in self._living().items()}
+        for number, optimizer in sorted(living.items()):
             for place, parameter in enumerate(_parameters(optimizer)):
                 self._add(found, f"optimizer {number}: parameter {place}", parameter)
         return found
@@ -184,8 +206,13 @@ class Teacher:
         alive = {number: known() for number, known in self._optimizers.items()}
         return {number: optimizer for number, optimizer in alive.items() if optimizer is not None}
 
-    def _file(self, step: int, when: str) -> Path:
-        return self._folder / f"step-{step}-{when}.pt"
+    def _before(self, step: int) -> Path:
+        return self._folder / f"step-{step}-before.pt"
+
+    def _after(self, number: int) -> Path:
+        """By the optimizer and its own steps: in which order several step may differ."""
+        theirs = self._theirs.get(number, number)
+        return self._folder / f"optimizer-{theirs}-step-{self._steps[number]}-after.pt"
 
     def _require_space(self, saved: dict[str, Any]) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -204,10 +231,6 @@ def _dense(torch: Any, gradient: Any) -> Any:
 def _on_host(tensor: Any) -> Any:
     """A copy, wherever it was."""
     return tensor.clone() if tensor.device.type == "cpu" else tensor.cpu()
-
-
-def _parameters(optimizer: Any) -> list[Any]:
-    return [p for group in optimizer.param_groups for p in group["params"]]
 
 
 def _set_gradient(tensor: Any, saved: Any) -> None:
