@@ -56,6 +56,17 @@ def test_whose_a_file_is(frames: Frames, torch: ModuleType) -> None:
     assert not frames.is_users(str(msgspec.__file__))
 
 
+def test_what_another_environment_has_installed_is_nobodys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("site-packages", "dist-packages", "mine"):
+        monkeypatch.syspath_prepend(str(tmp_path / folder))
+    frames = Frames()
+    assert not frames.is_users(str(tmp_path / "site-packages" / "graphs" / "pool.py"))
+    assert not frames.is_users(str(tmp_path / "dist-packages" / "graphs.py"))
+    assert frames.is_users(str(tmp_path / "mine" / "graphs.py"))
+
+
 def test_what_lies_beside_the_script_is_the_users_even_where_installed(
     frames: Frames, monkeypatch: pytest.MonkeyPatch
 ) -> None:

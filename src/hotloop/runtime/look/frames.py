@@ -16,6 +16,9 @@ from hotloop.runtime.tracebacks import OURS
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 """Of what compilers write: Python of nobody's, by names that change with every letter of it."""
 
+PACKAGES = ("site-packages", "dist-packages")
+"""As clusters' modules name folders on PYTHONPATH, and environments one that they build upon."""
+
 DEEPEST = 80
 """Frames of one stack. What lies further out than that tells nothing."""
 OF_OURS = 20
@@ -122,6 +125,7 @@ def _folders() -> set[str]:
     """Where Python and what was installed into it lie. An environment may lie in the project."""
     paths = [*sysconfig.get_paths().values(), sys.base_prefix, sys.prefix]
     paths += [*site.getsitepackages(), site.getusersitepackages()]
+    paths += [path for path in sys.path if path.endswith(PACKAGES)]
     torch = sys.modules.get("torch")
     if torch is not None and torch.__file__:
         paths.append(os.path.dirname(os.path.dirname(torch.__file__)))
