@@ -89,6 +89,18 @@ def test_other_passes_are_the_same_training_where_they_may_be() -> None:
     assert lost.reasons == ("batch 1 of model 0 holds other data",)
 
 
+def test_a_step_of_two_optimizers_is_one_step() -> None:
+    both = [replace(STEP, optimizer=number % 2) for number in range(2 * STEPS)]
+    rounds = structure(steps=both)
+    first, noisy = (
+        replace(evidence(size, structure=rounds), forced=[8, 9, 12, 13]) for size in (None, NOISE)
+    )
+    found = judge(examined(noisy), Witnesses(examined(first), examined(noisy), RESEEDED), SAME_MATH)
+    assert (found.steps, found.forced) == (STEPS, 2)
+    assert found.compared[0].startswith(f"{STEPS} steps: ")
+    assert " in 2 steps " in found.compared[-2]
+
+
 def test_the_same_training_is_the_same() -> None:
     found = judged(examined(evidence(2 * NOISE)))
     assert found.same

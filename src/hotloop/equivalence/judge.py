@@ -92,8 +92,8 @@ def judge(
     return Equivalence(
         same=not reasons,
         reasons=reasons,
-        steps=len(_evidence(candidate).structure.steps),
-        forced=len(_evidence(candidate).forced),
+        steps=structure.steps_made(_evidence(candidate)),
+        forced=structure.steps_forced(_evidence(candidate)),
         compared=_compared(candidate, witnesses, streams, regroups),
         not_compared=_not_compared(candidate, witnesses, streams),
         closeness=near[0].ratio if near else None,
@@ -204,11 +204,11 @@ def _compared(
     batches = sum(given.stream in streams for given in evidence.structure.given)
     passes = "" if regroups else "their backward passes, "
     lines = [
-        f"{len(evidence.structure.steps)} steps: their number, {passes}and every "
+        f"{structure.steps_made(evidence)} steps: their number, {passes}and every "
         f"setting of every parameter group",
         *([f"{batches} batches by checksum ({'; '.join(streams)})"] if streams else []),
-        f"gradients and updates of {tensors} in {len(evidence.forced)} steps that began from the "
-        "same weights, against noise of one rounding",
+        f"gradients and updates of {tensors} in {structure.steps_forced(evidence)} steps that "
+        "began from the same weights, against noise of one rounding",
     ]
     if witnesses.reseeded:
         lines.append(f"the loss of a free run against {len(witnesses.reseeded)} other seeds")

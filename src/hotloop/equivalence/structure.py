@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from hotloop.evidence import Given, SettingSeen, StepSeen, Structure
+from hotloop.evidence import Evidence, Given, SettingSeen, StepSeen, Structure
 from hotloop.measurement import LoaderSeen
 
 
@@ -17,6 +18,21 @@ def regrouped(structure: Structure, hides_model: bool = False) -> Structure:
     """
     delivered = [given for given in structure.given if given.stream.startswith("loader")]
     return replace(structure, given=delivered if hides_model else [*delivered, *structure.by_step])
+
+
+def steps_made(seen: Evidence) -> int:
+    """By the job: of several optimizers, those of the one that steps most often."""
+    return _of_the_busiest(seen.structure.steps)
+
+
+def steps_forced(seen: Evidence) -> int:
+    """Of these, those that began from the reference's own weights."""
+    steps = seen.structure.steps
+    return _of_the_busiest(steps[place] for place in seen.forced if place < len(steps))
+
+
+def _of_the_busiest(steps: Iterable[StepSeen]) -> int:
+    return max(Counter(step.optimizer for step in steps).values(), default=0)
 
 
 def step_differences(
