@@ -40,6 +40,9 @@ _NAMES = {
     Kind.COLLATION: r"collate|pad_sequence",
 }
 
+_CALLED = re.compile(r"[\w.]+(?=\s*\()")
+"""Not what it is told: data made with noise is not augmented, and tokens may just be read."""
+
 
 def kind_of(sighting: Sighting) -> Kind | None:
     """By the innermost line that can be told: a transform may decode, and a collator tokenise."""
@@ -58,5 +61,5 @@ def _kind(frame: Frame) -> Kind | None:
     for kind in Kind:
         if re.search(_FILES[kind], frame.file):
             return kind
-    called = frame.source if frame.is_users else ""
+    called = " ".join(_CALLED.findall(frame.source)) if frame.is_users else ""
     return next((kind for kind in Kind if re.search(_NAMES[kind], called)), None)

@@ -113,6 +113,15 @@ def test_what_the_lines_do_is_named(cause: str, frames: list[Frame]) -> None:
     assert finding.share == pytest.approx(0.87, abs=0.05)
 
 
+@pytest.mark.parametrize(
+    "source",
+    ["x, y = make_moons(128, noise=0.1)", "x = stream(tokens)[at]", "augment = read(crops[i])"],
+)
+def test_what_a_line_calls_says_what_it_does_and_not_what_it_is_told(source: str) -> None:
+    finding = found(loaded((0.9, [users(30, "draw", source)]), item=0.004))
+    assert finding.cause == "" and finding.title.endswith("waits for data")
+
+
 def test_a_worker_that_waits_to_be_told_does_nothing() -> None:
     decode = users(31, "decode")
     finding = found(loaded((40.0, [ITEM, decode]), (60.0, [WAITS])))
