@@ -46,6 +46,16 @@ def test_without_a_loader_it_may_be_something_else() -> None:
     assert on_data is not None and on_data.title.endswith("goes to evaluation")
 
 
+def test_many_steps_are_written_out() -> None:
+    log = Log()
+    for number in range(1, 4001):
+        log.forward(0.5, 8).backward(0.5).optimizer(0.5)
+        if number % 1300 == 0:
+            log.no_grad(2000)
+    finding = evaluation(case(log.forward(0.5, 8).backward(0.5).optimizer(0.5), loaders=[]))
+    assert finding is not None and finding.evidence[0].startswith("every 1,300 steps, for ")
+
+
 def test_now_and_then_is_no_matter() -> None:
     assert evaluation(case(evaluated(40, 40), loaders=[])) is None
 

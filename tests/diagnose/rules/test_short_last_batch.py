@@ -63,6 +63,14 @@ def test_another_shape_may_take_longer_by_far() -> None:
     assert finding is not None and finding.share == pytest.approx(0.5, abs=0.03)
 
 
+def test_how_often_is_told_by_a_pass_and_not_by_how_many_were_seen() -> None:
+    log = epochs(9, 90)
+    for _ in range(9):
+        log.data(0, 128).forward(4, 128).backward(4).optimizer(2)
+    finding = short_last_batch(job(log, samples=9 * 128 + 4))
+    assert finding is not None and finding.title.startswith("One step in 10 is taken for 4 ")
+
+
 @pytest.mark.parametrize(
     "other",
     [

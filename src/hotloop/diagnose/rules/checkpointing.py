@@ -8,7 +8,7 @@ from hotloop.diagnose.call_sites import dearest_calls, dearest_lines, distinct
 from hotloop.diagnose.checkpoints import is_saving
 from hotloop.diagnose.sightings import of_a_step, sightings
 from hotloop.diagnose.steady import step_ends
-from hotloop.diagnose.wording import percent, seconds
+from hotloop.diagnose.wording import percent, seconds, times
 from hotloop.inspection import Call, Frame
 from hotloop.timeline import Phase
 
@@ -69,7 +69,7 @@ def _evidence(case: Case, calls: list[Call]) -> tuple[str, ...]:
     steps = len(step_ends(case.looked.events)) if case.looked else case.inspection.steps
     each = sum(call.seconds for call in calls) / len(calls)
     return (
-        f"it saves every {steps / len(calls):.3g} steps, for {seconds(each)}; a step takes "
+        f"it saves every {times(steps / len(calls), 'step')}, for {seconds(each)}; a step takes "
         f"{seconds(case.figures.step.mean)}",
         rule,
     )

@@ -8,7 +8,7 @@ from hotloop import timeline
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
 from hotloop.diagnose.call_sites import dearest_lines, distinct, in_the_loop
 from hotloop.diagnose.sightings import sightings
-from hotloop.diagnose.wording import percent, seconds
+from hotloop.diagnose.wording import percent, seconds, times
 from hotloop.measurement import Measurement
 from hotloop.timeline import Phase
 
@@ -42,7 +42,7 @@ def evaluation(case: Case) -> Finding | None:
         remedy=f"Evaluate less often, or on less data.{other}",
         effort=Effort.SETTING,
         evidence=(
-            f"every {pauses.every:.3g} steps, for {seconds(pauses.seconds)}; "
+            f"every {times(pauses.every, 'step')}, for {seconds(pauses.seconds)}; "
             f"a step takes {seconds(case.figures.step.mean)}",
             "the share is of the whole run, not of a step",
         ),

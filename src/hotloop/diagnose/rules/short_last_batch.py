@@ -5,6 +5,7 @@ Or more: another shape may have to be compiled, recorded or tuned for.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 
@@ -39,11 +40,12 @@ def short_last_batch(case: Case) -> Finding | None:
     if share < LEAST_SHARE:
         return None
     took, other = (statistics.median(_work(step) for step in some) for some in (short, full))
+    a_pass = math.ceil(loader.samples / usual)
     few = statistics.fmean(step.samples for step in short)
     lines = in_the_loop(sightings(case), lambda one: one.phase == Phase.FORWARD)
     return Finding(
         rule="short_last_batch",
-        title=f"One step in {len(steps) / len(short):.2g} is taken for {few:.3g} samples instead "
+        title=f"One step in {a_pass} is taken for {few:.3g} samples instead "
         f"of {usual}, and costs {percent(took / other)} of a full one",
         share=share,
         remedy="Drop the short batch (drop_last=True), or let the batch size divide the data.",
