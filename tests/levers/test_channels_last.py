@@ -259,7 +259,9 @@ def test_weights_that_are_computed_at_each_call(torch: Any) -> None:
 
 
 def test_a_job_without_a_model() -> None:
-    assert ChannelsLast().receipt() == Receipt("channels_last", False, "no model was called")
+    assert ChannelsLast().receipt() == Receipt(
+        "channels_last", False, "no model was seen to be called"
+    )
 
 
 def test_a_script_that_did_it_itself(torch: Any) -> None:

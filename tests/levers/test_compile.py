@@ -174,7 +174,9 @@ def test_a_model_that_is_only_evaluated_is_not_compiled(torch: Any, jobs: Any) -
     lever, model = Compile(), jobs.Net()
     with under(lever), torch.no_grad():
         model(jobs.batch()[0])
-    assert lever.receipt() == Receipt("compile", False, "no model was called in training")
+    assert lever.receipt() == Receipt(
+        "compile", False, "no model was seen to be called in training"
+    )
 
 
 def test_what_captures_nothing_has_no_receipt(torch: Any, jobs: Any) -> None:

@@ -68,7 +68,7 @@ class ChannelsLast(Lever):
 
     def receipt(self) -> Receipt:
         if not self._met:
-            return self.not_applied("no model was called")
+            return self.not_applied("no model was seen to be called")
         if not self._convolutions:
             return self.not_applied(self._why_none())
         if not self._converted:

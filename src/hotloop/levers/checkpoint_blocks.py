@@ -102,7 +102,7 @@ class CheckpointBlocks(Lever):
 
     def _why_not(self) -> str:
         if not self._roots:
-            return "no model was called in training"
+            return "no model was seen to be called in training"
         if not self._kinds:
             return "the model has no repeated blocks"
         problem = next((kind.problem for kind in self._kinds.values() if kind.problem), "")

@@ -59,7 +59,7 @@ class Compile(Lever):
         self._compiling: Seam | None = None
         self._compiled: list[weakref.ref[Any]] = []
         self._before: tuple[int, int] | None = None
-        self._why_not = "no model was called in training"
+        self._why_not = "no model was seen to be called in training"
         self._graphs = self._breaks = self._captures = 0
 
     @classmethod

@@ -44,7 +44,7 @@ class CompileBlocks(Lever):
         self._blocks = self._groups = 0
         self._first: tuple[int, int] | None = None
         """Graphs captured and run during the first call of a model whose blocks are compiled."""
-        self._why_not = "no model was called in training"
+        self._why_not = "no model was seen to be called in training"
 
     @classmethod
     def settings(cls, seen: Seen) -> list[dict[str, Any]]:

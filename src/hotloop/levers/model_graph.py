@@ -57,7 +57,7 @@ class ModelGraph(Lever):
         self._others = 0
         """Training calls with other sizes than those that are replayed."""
         self._models: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._why_not = "no model was called in training"
+        self._why_not = "no model was seen to be called in training"
 
     @classmethod
     def settings(cls, seen: Seen) -> list[dict[str, Any]]:
