@@ -68,5 +68,14 @@ def test_what_saves_without_torch_is_seen_at_it(stack: list[Frame]) -> None:
     assert finding is not None and finding.share > 0.5 and finding.places == (stack[1],)
 
 
+def test_a_few_short_calls_are_no_evidence_for_what_was_seen_beside_them() -> None:
+    stack = [MAIN, users(9, "keep"), library("safetensors/torch.py", "save_file")]
+    seen = samples((100, 60, stack), (150, 60, stack), (205, 10, [MAIN]))
+    looked = Inspection(samples=seen, calls=calls(2, 0.001))
+    finding = checkpointing(case(saved(4, 120), looked))
+    assert finding is not None and finding.share > 0.5
+    assert not any("it saves every" in one for one in finding.evidence)
+
+
 def test_nobody_looked() -> None:
     assert checkpointing(case(saved(4, 120))) is None

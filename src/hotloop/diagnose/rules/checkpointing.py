@@ -19,7 +19,8 @@ BETWEEN = (Phase.DATA, Phase.REST, Phase.OPTIMIZER, Phase.EVALUATION)
 
 def checkpointing(case: Case) -> Finding | None:
     calls = _calls(case)
-    spent = max(_by_calls(case, calls), _by_sight(case))
+    by_calls, by_sight = _by_calls(case, calls), _by_sight(case)
+    spent = max(by_calls, by_sight)
     if spent < LEAST_SHARE:
         return None
     return Finding(
@@ -28,7 +29,7 @@ def checkpointing(case: Case) -> Finding | None:
         share=spent,
         remedy="Save less often, or from a thread of its own.",
         effort=Effort.SETTING,
-        evidence=_evidence(case, calls),
+        evidence=_evidence(case, calls if by_calls == spent else []),
         places=_places(case, calls),
     )
 
