@@ -185,7 +185,7 @@ class _Optimization:
         diagnosis = self._workshop.record.diagnosis
         options, needed = self._footing.options, names(self._footing.plan)
         known = promising(
-            measurement, figures, hardware.cores, options, diagnosis, inspection, hardware
+            measurement, figures, hardware.cores, options, diagnosis, inspection, hardware, needed
         )
         candidates = tuple(one for one in known[0] if one.lever not in needed)
         refused = tuple(one for one in known[1] if one.lever not in needed)

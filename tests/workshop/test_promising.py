@@ -254,3 +254,18 @@ def test_what_the_cpu_waits_for_costs_no_more_than_the_gpu_idles() -> None:
     unread = replace(seen, gpu_phases=())  # then there is only the CPU's clock to go by
     candidates, _ = promising(measured(), unread, 8, Options(), diagnosis)
     assert {one.lever: one.share for one in candidates}["pin_memory"] > 0.5
+
+
+@pytest.mark.parametrize("given", [(), ("compile",)])
+def test_what_lacks_what_it_needs_is_not_tried(given: tuple[str, ...]) -> None:
+    measurement, seen = measured(), figures(measured())
+    assert seen is not None
+    odd = replace(measurement.inventory, models=[builders.model(odd_sizes=2)])
+    measurement, skip = replace(measurement, inventory=odd), Options(skip=("compile",))
+    candidates, refused = promising(measurement, seen, 8, skip, given=given)
+    why = {one.lever: one.reason for one in refused}.get("shape_padding", "")
+    if given:
+        assert "shape_padding" in names(list(candidates))
+    else:
+        assert why == "it needs compile, which is not tried"
+    assert "shape_padding" in names(list(promising(measurement, seen, 8, Options())[0]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hotloop.diagnose import base
@@ -34,8 +35,9 @@ def promising(
     diagnosis: Diagnosis | None = None,
     inspection: Inspection | None = None,
     machine: Machine | None = None,
+    given: Sequence[str] = (),
 ) -> tuple[tuple[Candidate, ...], tuple[Refused, ...]]:
-    """The most promising first, and the others with the reason."""
+    """The most promising first, and the others with the reason. `given`: what the job runs with."""
     by_time = options.objective != "memory"
     predicted = predictions(diagnosis) if by_time else {}  # findings are about time
     loader = training_loader(measurement)
@@ -74,6 +76,8 @@ def promising(
                     worth_from,
                 )
             )
+    refused += (lacking := _lacking(candidates, given))
+    candidates = [one for one in candidates if one.lever not in {gone.lever for gone in lacking}]
     if all(one.worth_from > 1 for one in candidates):  # then nothing will make the job faster
         refused += [Refused(one.lever, too_small(one.share), tried=False) for one in candidates]
         return (), tuple(refused)
@@ -81,6 +85,17 @@ def promising(
         candidates, key=lambda one: (one.worth_from, -(one.predicted or 0.0), -one.share)
     )
     return tuple(first), tuple(refused)
+
+
+def _lacking(candidates: Sequence[Candidate], given: Sequence[str]) -> list[Refused]:
+    """Those without what they need: nothing would come of a trial."""
+    there = {*given, *(one.lever for one in candidates)}
+    needs = {one.lever: {*LEVERS[one.lever].requires} - there for one in candidates}
+    return [
+        Refused(lever, f"it needs {', '.join(sorted(lacking))}, which is not tried", tried=False)
+        for lever, lacking in needs.items()
+        if lacking
+    ]
 
 
 def predictions(diagnosis: Diagnosis | None) -> dict[str, float]:
