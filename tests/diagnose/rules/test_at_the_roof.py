@@ -44,6 +44,14 @@ def test_bandwidth_at_the_roof() -> None:
     assert at_the_roof(compiled) is None  # it moves less than was counted
 
 
+def test_more_than_the_memory_gives_comes_out_of_a_cache() -> None:
+    made = case(busy)
+    moved = 4.22e12 * 1.3 * made.figures.step.mean
+    assert at_the_roof(computing(0.1, made, bytes=moved)) is None
+    found = at_the_roof(computing(0.8, made, bytes=moved))
+    assert found is not None and found.cause == "arithmetic"
+
+
 def test_a_roof_that_was_measured_beside_other_work_is_none() -> None:
     made = computing(0.8)
     assert made.roof is not None
