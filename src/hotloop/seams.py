@@ -89,7 +89,7 @@ class Seams:
     autocast: Seam = field(default_factory=Seam)
     """The job enters an autocast of its own: (context)."""
     zero_grad: Seam = field(default_factory=Seam)
-    """An optimizer clears its gradients: (optimizer, …)."""
+    """An optimizer or a module clears its gradients: (that, …)."""
     step: Seam = field(default_factory=Seam)
     """An optimizer steps: (optimizer, …)."""
     update: Seam = field(default_factory=Seam)

@@ -13,13 +13,13 @@ from hotloop.seams import Seam, Seams
 from tests.runtime.conftest import fingerprint
 
 WHERE = {
-    "loader": "DataLoader.__iter__",
-    "batch": "_BaseDataLoaderIter.__next__",
-    "backward": "torch.autograd.backward",
-    "grad": "torch.autograd.grad",
-    "scale": "GradScaler.scale",
-    "optimizer": "Optimizer.__init__",
-    "zero_grad": "Optimizer.zero_grad",
+    "loader": {"DataLoader.__iter__"},
+    "batch": {"_BaseDataLoaderIter.__next__"},
+    "backward": {"torch.autograd.backward"},
+    "grad": {"torch.autograd.grad"},
+    "scale": {"GradScaler.scale"},
+    "optimizer": {"Optimizer.__init__"},
+    "zero_grad": {"Optimizer.zero_grad", "Module.zero_grad"},
 }
 
 
@@ -37,13 +37,13 @@ def test_with_nobody_listening_nothing_is_patched(torch: Any, unharmed: None) ->
 
 
 @pytest.mark.parametrize("name", WHERE)
-def test_one_listener_is_one_patch(name: str, torch: Any, unharmed: None) -> None:
+def test_who_listens_is_what_is_patched(name: str, torch: Any, unharmed: None) -> None:
     before = fingerprint(torch)
     seams = Seams()
     getattr(seams, name).before.append(lambda args, kwargs: None)
     driver = ScriptDriver(torch, seams)
     driver.attach()
-    assert changes(torch, before) == {WHERE[name]}
+    assert changes(torch, before) == WHERE[name]
     driver.detach()
 
 
@@ -113,7 +113,7 @@ def test_a_whole_watch_is_taken_off_again(torch: Any, jobs: Any) -> None:
     before = fingerprint(torch)
     watch = Watch(torch)
     watch.driver.attach()
-    expected = {*WHERE.values(), "step hooks before", "step hooks after"}
+    expected = {*set().union(*WHERE.values()), "step hooks before", "step hooks after"}
     if torch.version.cuda or torch.version.hip:
         expected |= {"Tensor.to", "Tensor.cuda"}
     assert changes(torch, before) == expected

@@ -56,7 +56,8 @@ class ScriptDriver:
         for name in ("clip_grad_norm_", "clip_grad_value_"):
             self._attach_replaceable(torch.nn.utils, name, seams.clip)
         patches.route(torch.optim.Optimizer, "__init__", seams.optimizer)
-        patches.route(torch.optim.Optimizer, "zero_grad", seams.zero_grad)
+        for owner in (torch.optim.Optimizer, torch.nn.Module):
+            patches.route(owner, "zero_grad", seams.zero_grad)
         patches.route(torch.amp.autocast_mode.autocast, "__enter__", seams.autocast)
         if seams.threads.is_used:
             counted = _setting_threads(seams.threads, torch.set_num_threads)

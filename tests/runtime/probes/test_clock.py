@@ -30,6 +30,14 @@ def test_a_small_training_loop(torch: Any, jobs: Any, watch: Watch) -> None:
     assert times == sorted(times)
 
 
+def test_a_module_clears_gradients_too(torch: Any, jobs: Any, watch: Watch) -> None:
+    model = jobs.Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model.zero_grad()
+    optimizer.zero_grad()
+    assert story(watch) == [K.ZERO_GRAD_BEGIN, K.ZERO_GRAD_END] * 2
+
+
 def test_every_begin_has_its_end(torch: Any, jobs: Any, watch: Watch) -> None:
     jobs.train_on(jobs.loader(), jobs.Net())
     open_calls: list[int] = []

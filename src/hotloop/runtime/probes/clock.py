@@ -104,7 +104,7 @@ class Clock:
         seams.model.after.append(self._call)
         seams.backward.after.append(self._plain(int(Kind.BACKWARD_BEGIN), 0))
         seams.grad.after.append(self._plain(int(Kind.BACKWARD_BEGIN), 1))
-        seams.zero_grad.after.append(self._optimizer(int(Kind.ZERO_GRAD_BEGIN)))
+        seams.zero_grad.after.append(self._plain(int(Kind.ZERO_GRAD_BEGIN), 0))
         seams.step.after.append(self._optimizer(int(Kind.OPTIMIZER_BEGIN)))
 
     # In each: a prefetching thread of the script's own would tangle the nesting, and is left out.
