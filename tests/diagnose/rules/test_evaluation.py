@@ -88,5 +88,18 @@ def test_the_longer_run_may_tell() -> None:
     assert finding.share == pytest.approx(0.5, abs=0.01)
 
 
+def test_how_long_one_takes_is_not_what_it_took_while_it_was_looked_into() -> None:
+    timed, looked = evaluated(30, 120), Log()
+    for ms in (600, 2400, 600):
+        for _ in range(10):
+            looked.forward(5, 8).backward(8).optimizer(7)
+        looked.no_grad(ms)
+    looked.forward(5, 8).backward(8).optimizer(7)
+    finding = evaluation(case(timed, Inspection(), looked=looked, loaders=[]))
+    assert finding is not None and finding.share == pytest.approx(120 / (120 + 200), abs=0.01)
+    unseen = evaluation(case(evaluated(100, 0), Inspection(), looked=looked, loaders=[]))
+    assert unseen is not None and unseen.share == pytest.approx(600 / (600 + 200), abs=0.01)
+
+
 def test_none_at_all() -> None:
     assert evaluation(case()) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import fmean, median_low
 
 from hotloop import timeline
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
@@ -51,19 +52,27 @@ def evaluation(case: Case) -> Finding | None:
 
 
 def _pauses(case: Case) -> _Pauses | None:
-    """Of the run that was timed; or of the other, if that one was too short to see two of them.
+    """Of the run that was timed; or how often by the other, if that one was too short to see two.
 
     A single one tells nothing: many scripts evaluate after the first step, and not again for long.
+    Where a run is looked into one may take many times as long, so the usual one counts there, and
+    that of the timed run if it is shorter.
     """
-    runs = [case.measurement, *([case.looked] if case.looked else [])]
-    return next((found for run in runs if (found := _in(run)) is not None), None)
+    timed = _in(case.measurement)
+    if len(timed) > 1:
+        return _Pauses(fmean(timed.values()), _every(timed))
+    looked = _in(case.looked) if case.looked else {}
+    if len(looked) < 2:
+        return None
+    return _Pauses(min([median_low(looked.values()), *timed.values()]), _every(looked))
 
 
-def _in(run: Measurement) -> _Pauses | None:
+def _every(found: dict[int, float]) -> float:
+    return (max(found) - min(found)) / (len(found) - 1)
+
+
+def _in(run: Measurement) -> dict[int, float]:
+    """Seconds, by the number of the step."""
     # What comes before the first step happens once in a run, however long that is.
     steps = timeline.steps(run.events)[1:]
-    at = [number for number, step in enumerate(steps) if step.evaluation]
-    if len(at) < 2:
-        return None
-    spent = sum(steps[number].evaluation for number in at)
-    return _Pauses(spent / len(at), (at[-1] - at[0]) / (len(at) - 1))
+    return {number: step.evaluation for number, step in enumerate(steps) if step.evaluation}
