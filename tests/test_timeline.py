@@ -249,6 +249,16 @@ class TestEvaluation:
         assert round(paused.seconds * 1e3, 6) == 20 + 1 + 1
         assert (paused.samples, paused.batches) == (8, 1)
 
+    def test_what_is_drawn_from_its_last_batch_is_no_part_of_a_step(self) -> None:
+        """By methods of a model, which nobody sees, from the first batch of one more loader."""
+        log = training(6).data(10, n=100, key=1).no_grad(30, n=100).data(1, n=-1, key=1)
+        log.wait(2).data(10, n=100, key=2).wait(500)
+        for _ in range(6):
+            log.step()
+        paused = timeline.steps(log.events)[6]
+        assert round(paused.evaluation * 1e3, 6) == 10 + 30 + 1 + 2 + 10 + 500
+        assert round(paused.seconds * 1e3, 6) == 20
+
     def test_beside_a_teacher_is_seen_by_its_loader_too(self) -> None:
         log = Log()
         for number in range(8):

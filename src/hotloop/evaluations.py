@@ -44,17 +44,22 @@ def _joined(found: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _of_loaders(events: Events, seldom: set[int]) -> Iterator[tuple[int, int]]:
     begin, last, batches = 0, 0, 0
-    is_reading = False
+    is_reading = in_hand = False
     for index, kind in enumerate(events.kind):
         of_others = kind == Kind.DATA_BEGIN and events.key[index] not in seldom
         if kind in _TRAINING or of_others:
             if batches >= SEVERAL:
-                yield begin, last
-            is_reading, batches = False, 0
+                # Nothing was seen of what became of its last batch: that is what goes by until
+                # the training draws one of its own.
+                yield begin, index if in_hand and of_others else last
+            is_reading, batches, in_hand = False, 0, False
         elif kind == Kind.DATA_BEGIN and not is_reading:
             is_reading, begin = True, index
         elif kind == Kind.DATA_END and is_reading:
-            last, batches = index, batches + (events.n[index] >= 0)
+            last, in_hand = index, events.n[index] >= 0
+            batches += in_hand
+        elif kind == Kind.NO_GRAD_END:
+            in_hand = False
     if batches >= SEVERAL:
         yield begin, last
 
