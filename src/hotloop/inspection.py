@@ -58,6 +58,8 @@ class LoaderLook:
     """Of `item_cpu_seconds`, those without a core: others had them. Empty: not known."""
     collate_queued_seconds: list[float] = field(default_factory=list)
     """Of `collate_seconds`, likewise."""
+    loader: int | None = None
+    """Its number among the events. None: not known."""
 
 
 @dataclass(frozen=True)

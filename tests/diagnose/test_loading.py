@@ -40,6 +40,18 @@ def test_a_batch_is_its_items_and_putting_them_together() -> None:
     assert load.collate == pytest.approx(0.002) and load.wait == pytest.approx(0.004)
 
 
+def test_an_evaluations_batches_are_no_steps_data() -> None:
+    log = training(20)
+    for _ in range(30):
+        log.data(1, 2, key=1)
+    log.data(1, 8).forward(4, 8).backward(8).optimizer(6)
+    own = LoaderLook(None, [0.001] * 16, [0.001] * 16, [0.002, 0.002], [8, 8], loader=0)
+    tested = LoaderLook(None, [0.1] * 60, [0.1] * 60, [0.5] * 30, [2] * 30, loader=1)
+    load = loading(case(log, Inspection(loaders=[own, tested]), **with_loader(workers=0)))
+    assert load.items == pytest.approx(0.008, rel=0.1)
+    assert load.collate == pytest.approx(0.002, rel=0.1)
+
+
 def test_a_dataset_may_hand_out_whole_batches() -> None:
     look = LoaderLook(0, [0.01, 0.01], [0.01, 0.01], [0.0, 0.0], [8, 8])
     assert loading(case(training(), Inspection(loaders=[look]))).items == pytest.approx(0.01)

@@ -17,7 +17,7 @@ from hotloop.diagnose.call_sites import (
     is_idle,
 )
 from hotloop.diagnose.loading import Loading, given_a_core, loading
-from hotloop.diagnose.sightings import Sighting, in_workers, share, sightings
+from hotloop.diagnose.sightings import Sighting, at_training, in_workers, share, sightings
 from hotloop.diagnose.steady import Span, steady_spans, steady_steps
 from hotloop.diagnose.wording import percent, seconds, times
 from hotloop.inspection import Frame
@@ -113,8 +113,7 @@ def _starts(spans: list[Span], counts: list[bool]) -> tuple[int, float]:
 
 
 def _slow_item(case: Case, load: Loading) -> Cause | None:
-    looks = case.inspection.loaders if case.inspection else []
-    items = sorted(item for look in looks for item in given_a_core(look))
+    items = sorted(item for look in at_training(case) for item in given_a_core(look))
     if len(items) < ENOUGH_ITEMS or not sum(items):
         return None
     usual = statistics.median(items)

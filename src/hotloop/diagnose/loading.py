@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from hotloop.diagnose.base import Case
 from hotloop.diagnose.pipeline import AHEAD, Pipeline
+from hotloop.diagnose.sightings import at_training
 from hotloop.diagnose.steady import steady_steps
 from hotloop.inspection import LoaderLook
 
@@ -121,7 +122,7 @@ class Loading:
 def loading(case: Case) -> Loading:
     steps = steady_steps(case)
     batches = sum(step.batches for step in steps) / len(steps) if steps else 0.0
-    looks = case.inspection.loaders if case.inspection else []
+    looks = at_training(case)
     alone = case.inspection.alone_seconds if case.inspection else []
     handed = case.inspection.handed_seconds if case.inspection else []
     threads = 1 if case.on_gpu else min(max(case.measurement.inventory.threads, 1), case.cores)

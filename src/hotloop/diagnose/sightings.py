@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hotloop import timeline
 from hotloop.diagnose.base import Case
-from hotloop.inspection import Frame, Samples
+from hotloop.inspection import Frame, LoaderLook, Samples
 from hotloop.timeline import Phase
 
 
@@ -43,12 +43,21 @@ def sightings(case: Case, clipping: bool = True) -> list[Sighting]:
 
 def in_workers(case: Case) -> list[Sighting]:
     """Of all the loader's workers; they know no phases."""
-    looks = case.inspection.loaders if case.inspection else []
     return [
         sighting
-        for look in looks
+        for look in at_training(case)
         for sighting in _collected(look.samples, [""] * len(look.samples.stack))
     ]
+
+
+def at_training(case: Case) -> list[LoaderLook]:
+    """What was seen of loaders that steps draw from, and not only an evaluation."""
+    looks = case.inspection.loaders if case.inspection else []
+    if case.looked is None:
+        return looks
+    events = case.looked.events
+    seldom = timeline.read_seldom(events, timeline.step_ends(events))
+    return [look for look in looks if look.loader not in seldom]
 
 
 def seconds_by_line(

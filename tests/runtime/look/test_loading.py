@@ -11,6 +11,7 @@ from hotloop.inspection import LoaderLook
 from hotloop.runtime.look import loading
 from hotloop.runtime.look.loading import LoaderProbe
 from hotloop.runtime.patches import Patches
+from hotloop.runtime.watching import Watch
 
 
 @pytest.fixture
@@ -103,6 +104,36 @@ def test_workers_leave_what_they_saw(
     assert sorted(count for look in looks for count in look.batch_items) == [2, 4, 4]
     lines = {frame.source for look in looks for frame in look.samples.frames if frame.is_users}
     assert "time.sleep(0.05)" in lines
+
+
+@pytest.fixture
+def watch(torch: Any, unharmed: None, probe: LoaderProbe) -> Iterator[Watch]:
+    watch = Watch(torch)
+    probe.tell_apart(watch.seams, watch.inventory.numbers["loader"].of)
+    watch.driver.attach()
+    yield watch
+    watch.driver.detach()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_whose_batches_they_are_is_known(
+    workers: int,
+    torch: Any,
+    probe: LoaderProbe,
+    watch: Watch,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loading, "EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(loading, "MOST_OF_THE_TIME", 1e6)
+    make = torch.utils.data.DataLoader
+    training = make(torch.arange(8), batch_size=4, num_workers=workers)
+    tested = make(torch.arange(6), batch_size=3, num_workers=workers)
+    for _ in range(2):
+        assert len(list(training)) + len(list(tested)) == 4
+    number_of = watch.inventory.numbers["loader"].of
+    for loader, size in ((training, 4), (tested, 3)):
+        looks = [look for look in probe.looks() if look.loader == number_of(loader)]
+        assert [items for look in looks for items in look.batch_items] == [size] * 4
 
 
 def test_a_file_cut_off_is_no_look(probe: LoaderProbe, tmp_path: Path) -> None:

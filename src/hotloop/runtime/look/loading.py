@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from operator import getitem
 from pathlib import Path
 from time import monotonic, perf_counter, thread_time
@@ -19,6 +20,7 @@ from hotloop.inspection import Frame, LoaderLook, Samples
 from hotloop.runtime.look.occupation import Occupation
 from hotloop.runtime.look.sampler import Sampler
 from hotloop.runtime.patches import Patches
+from hotloop.seams import Seams
 
 EVERY_SECONDS = 0.5
 MOST_OF_THE_TIME = 0.02
@@ -33,6 +35,12 @@ class LoaderProbe:
         self._pid = os.getpid()
         self._occupation = Occupation()
         self._look = LoaderLook(worker=None)
+        self._own: dict[int | None, LoaderLook] = {None: self._look}
+        """Of this process, by the loader."""
+        self._passes: list[int | None] = []
+        """Which loader each is over: a worker knows only how many had begun when it was started."""
+        self._begun: list[int] = []
+        self._number_of: Callable[[Any], int] | None = None
         self._sampler: Sampler | None = None
         """Of a worker."""
         self._next = 0.0
@@ -47,6 +55,26 @@ class LoaderProbe:
         ):
             patches.replace(kind, "fetch", self._unless_at_rest(kind.fetch, watched))
 
+    def tell_apart(self, seams: Seams, number_of: Callable[[Any], int]) -> None:
+        """One loader from another: an evaluation's batches are others than the training's."""
+        self._number_of = number_of
+        seams.loader.before.append(self._begin)
+        seams.loader.after.append(self._has_begun)
+        seams.batch.before.append(self._draw)
+
+    def _begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._begun.append(len(self._passes))
+        self._passes.append(None)
+
+    def _has_begun(self, args: tuple[Any, ...], iterator: Any, began: int) -> None:
+        if self._begun and self._number_of is not None:
+            self._passes[self._begun.pop()] = self._number_of(args[0])
+
+    def _draw(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if os.getpid() == self._pid and self._sampler is None:
+            number = getattr(args[0], "_hotloop_loader", None)
+            self._look = self._own.setdefault(number, LoaderLook(worker=None, loader=number))
+
     def _unless_at_rest(self, plain: Any, watched: Any) -> Any:
         def fetch(fetcher: Any, index: Any) -> Any:
             return plain(fetcher, index) if self.rests else watched(fetcher, index)
@@ -55,8 +83,12 @@ class LoaderProbe:
 
     def looks(self) -> list[LoaderLook]:
         """Of this process and of the workers that left something."""
-        own = [self._look] if self._look.batch_items else []
-        return own + [look for path in self._files() if (look := _read(path)) is not None]
+        own = [look for look in self._own.values() if look.batch_items]
+        left = [look for path in self._files() if (look := _read(path)) is not None]
+        return own + [replace(look, loader=self._passed_over(look.loader)) for look in left]
+
+    def _passed_over(self, begun: int | None) -> int | None:
+        return None if begun is None else self._passes[begun]
 
     @property
     def has_workers(self) -> bool:
@@ -125,7 +157,8 @@ class LoaderProbe:
         self._pid = os.getpid()
         self._occupation = Occupation()
         info = self._torch.utils.data.get_worker_info()
-        self._look = LoaderLook(worker=info.id if info else -1)
+        begun = self._begun[-1] if self._begun else None
+        self._look = LoaderLook(worker=info.id if info else -1, loader=begun)
         self._sampler = Sampler()
         self._sampler.start()
 

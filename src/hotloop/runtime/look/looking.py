@@ -74,6 +74,7 @@ class Looking:
     def attach(self) -> None:
         seams = self._watch.seams
         self._loading.attach(self._patches)
+        self._loading.tell_apart(seams, self._watch.inventory.numbers["loader"].of)
         self._alone.attach(seams)  # which lets workers go before anybody counts
         self._handing.attach(seams)
         self._keeping.attach(seams)
