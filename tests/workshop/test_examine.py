@@ -21,7 +21,7 @@ from hotloop.trial.order import Glimpse, Order, Watcher
 from hotloop.trial.spec import Exam, StopRule
 from hotloop.trial.trial import State, Trial
 from hotloop.workshop import examine
-from hotloop.workshop.exam_steps import LEAST, STEPS, steps_for
+from hotloop.workshop.exam_steps import LEAST, STEPS, optimizer_steps, steps_for
 from hotloop.workshop.examine import Examiner
 from hotloop.workshop.granted import Granted
 from hotloop.workshop.mantissas import own_mantissa
@@ -299,6 +299,17 @@ def test_of_two_optimizers_twice_the_steps_are_looked_at(examiner: Any) -> None:
     one, launcher = examiner(inventory=inventory)
     one.examine(Plan((FUSED,)))
     assert launcher.exam("reference").steps == 2 * STEPS
+
+
+@pytest.mark.parametrize(
+    ("steps", "turns"),
+    [((16, *[15] * 9), 10), ((94, 19), 1), ((40, 0), 1), ((1, 1, 1), 3), ((), 1)],
+)
+def test_a_trial_may_end_before_all_optimizers_have_had_their_turn(
+    steps: tuple[int, ...], turns: int
+) -> None:
+    inventory = Inventory(optimizers=[replace(builders.optimizer(), steps=each) for each in steps])
+    assert optimizer_steps(replace(builders.measurement(), inventory=inventory)) == turns
 
 
 def test_without_evidence_nothing_is_the_same(examiner: Any) -> None:

@@ -27,6 +27,6 @@ def steps_made(trial: Trial) -> int:
 
 
 def optimizer_steps(measurement: Measurement) -> int:
-    """Of all optimizers, for each step of the job."""
-    steps = [one.steps for one in measurement.inventory.optimizers]
-    return max(1, round(sum(steps) / max(steps))) if steps else 1
+    """Of all optimizers, for each step of the job. A trial may end before all had their turn."""
+    steps = [one.steps for one in measurement.inventory.optimizers if one.steps]
+    return max(1, round(sum(min(1.0, (each + 1) / max(steps)) for each in steps)))
