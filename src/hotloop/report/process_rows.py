@@ -1,4 +1,4 @@
-"""How far apart processes of a profile lie, where it timed more than one, as plain rows."""
+"""What its processes say of a profile, as plain rows: how far apart they lie, and which failed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,21 @@ def processes(study: Study) -> tuple[float, ...]:
 
 
 def facts(study: Study) -> tuple[tuple[str, str], ...]:
+    return (*_apart(study), *_not_seen(study))
+
+
+def _apart(study: Study) -> tuple[tuple[str, str], ...]:
     seconds = processes(study)
     if len(seconds) < 2:
         return ()
     low, high = units.seconds(min(seconds)), units.seconds(max(seconds))
     mean = units.seconds(statistics.geometric_mean(seconds))
     return (("processes", f"{len(seconds)}: a step takes {mean}, from {low} to {high}"),)
+
+
+def _not_seen(study: Study) -> tuple[tuple[str, str], ...]:
+    """Why nothing is known of what only a run that is looked into shows."""
+    looks = [trial for trial in study.trials if trial.purpose == "look"]
+    if not looks or any(trial.inspection is not None for trial in looks):
+        return ()
+    return (("not seen", f"what the run that looks into it would show: {looks[-1].reason}"),)
