@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import traceml_verdict
+from elsewhere import environment
 from keeping import ROOT, diagnosed_again, keep
 from planted.suite import FOLDER, SUITE, Planted
 from quiet import undisturbed
@@ -137,8 +138,9 @@ def diagnosed(planted: Planted, kept_in: Path | None) -> tuple[dict[str, Any], s
     """What `hotloop profile` says, as anybody would ask it, or why it says nothing."""
     command = [sys.executable, "-m", "hotloop", "profile", "--json", str(planted.script)]
     with tempfile.TemporaryDirectory() as folder:
+        command += planted.arguments
         done = subprocess.run(
-            [*command, *planted.arguments], cwd=folder, capture_output=True, text=True, check=False
+            command, cwd=folder, env=environment(), capture_output=True, text=True, check=False
         )
         for study in Path(folder).glob(".hotloop/*/study.json"):
             if kept_in is not None:

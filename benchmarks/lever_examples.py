@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from elsewhere import environment
 from keeping import ROOT, keep
 
 from hotloop import units
@@ -225,7 +226,9 @@ def command_of(example: Example, steps: int, budget: str = "") -> tuple[str, ...
 
 def execute(command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """The slow part, which tests replace."""
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=environment(), capture_output=True, text=True, check=False
+    )
 
 
 def search(command: Sequence[str], record: Path | None) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from elsewhere import environment
 from keeping import ROOT, keep
 
 from hotloop import plan, studies
@@ -124,7 +125,9 @@ def _trial(
         plan.save(chosen, file := Path(folder, "plan.json"))
         command = [sys.executable, "-m", "hotloop", "profile", "--no-look", "--plan", str(file)]
         command += ["--steps", str(steps), str(ROOT / words[0]), *words[1:]]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=folder, env=environment(), capture_output=True, text=True, check=False
+        )
         found = [*Path(folder).glob(".hotloop/*/study.json")]
         if done.returncode or not found:
             print("\n".join(done.stderr.strip().splitlines()[-3:]), flush=True)

@@ -13,7 +13,6 @@ exit status is 1 when a bar was not reached.
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import shlex
 import shutil
@@ -25,6 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from elsewhere import environment
 from keeping import ROOT, keep
 
 from hotloop import studies
@@ -167,10 +167,9 @@ def _search(script: Script, root: Path, arguments: argparse.Namespace) -> None:
     words = [sys.executable, "-m", "hotloop", "optimize", *shlex.split(script.options)]
     words += shlex.split(arguments.options)
     words += ["--resume"] if list(place.glob(".hotloop/*/study.json")) else []
+    words += shlex.split(script.command)
     # Projects import a package from their root, which its author has installed.
-    paths = os.pathsep.join(filter(None, (str(root), os.environ.get("PYTHONPATH"))))
-    environment = {**os.environ, "PYTHONPATH": paths}
-    search = subprocess.Popen([*words, *shlex.split(script.command)], cwd=place, env=environment)
+    search = subprocess.Popen(words, cwd=place, env=environment(root))
     try:
         search.wait(arguments.seconds)
     except subprocess.TimeoutExpired:
