@@ -7,6 +7,7 @@ nobody had asked. And several cores fill faster than one.
 
 from __future__ import annotations
 
+import gc
 import math
 import multiprocessing
 import os
@@ -160,6 +161,7 @@ class _Share:
 def _work(torch: Any, dataset: Any, share: _Share) -> None:
     """In a process of its own."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us ends us
+    gc.freeze()  # of what the job has left nothing is ours to clear away: its workers, its GPU's
     torch.set_num_threads(1)  # threads do not survive a fork
     sink = share.sink
     for other in share.foreign:
