@@ -21,10 +21,10 @@ def picked(text: bytes, places: list[int]) -> Any:
     commas = between[1:-1]
     if letters[0] != ord("[") or (letters[commas] != ord(",")).any():
         return None
-    if not places or wanted.min() < 0 or wanted.max() > len(commas):
+    if not places or min(places) < 0 or max(places) > len(commas):
         return None
     begins, ends = between[wanted] + 1, between[wanted + 1]
-    widest = int((ends - begins).max())
+    widest = int(np.max(ends - begins))
     if not 0 < widest <= MOST_DIGITS:
         return None
     found = np.zeros(len(wanted), np.int64)

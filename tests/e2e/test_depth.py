@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from hotloop.runtime.deep.functions import MIXED
+
 from .conftest import Ended, cleared
 
 pytestmark = pytest.mark.e2e
@@ -67,7 +69,7 @@ class Run:
             self.script = str(desk.project / "train.py")
             (self.folder,) = desk.project.glob(".hotloop/*/trial-2")
             self.deep: Any = desk.study()["trials"][1]["deep"]
-            assert self.deep["problems"] == []
+            assert {*self.deep["problems"]} <= {MIXED}  # on Python 3.12
 
 
 @pytest.fixture(scope="module")
