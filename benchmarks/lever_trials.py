@@ -104,7 +104,9 @@ def _tried(lever: str, asked: Asked, given: argparse.Namespace) -> dict[str, Any
     after = _trial(asked, (*asked.beside, lever), given.steps, record)
     if before is None or after is None:
         return {"job": asked.job, "applied": False, "why": "a trial came to nothing"}
-    receipt = next(one for one in after.receipts if one.lever == lever)
+    receipt = next((one for one in after.receipts if one.lever == lever), None)
+    if receipt is None:
+        return {"job": asked.job, "applied": False, "why": f"{after.state}: {after.reason}"}
     return {
         "job": asked.job,
         "beside": asked.beside,
@@ -135,7 +137,7 @@ def _trial(
             return None
         if record is not None:
             keep(found[0], record, {str(ROOT): "/project", folder: "/project"})
-        return studies.read(found[0]).trials[0]
+        return next(iter(studies.read(found[0]).trials), None)
 
 
 def _step(trial: Trial) -> float | None:
