@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import io
+import itertools
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -404,3 +405,63 @@ def test_on_a_gpu(jobs: Any, torch: Any, make: Any, clears: str) -> None:
     receipt = lever.receipt()
     assert receipt.applied and receipt.evidence["other_shapes"] == 3
     assert sum(tally.replayed - tally.others for tally in tallies(lever)) > 0
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_each_replay_draws_masks_of_its_own_for_both_passes(jobs: Any, torch: Any) -> None:
+    """An examination would not show it: dropout is off there."""
+    if not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+
+    class Dropped(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(4096))
+
+        def forward(self, x: Any) -> Any:
+            return torch.nn.functional.dropout(x * self.weight, 0.5)
+
+    model, x, seen = Dropped().cuda(), torch.ones(4096, device="cuda"), []
+    lever = ModelGraph()
+    with jobs.under(lever):
+        for _ in range(12):
+            model.zero_grad()
+            made = model(x)
+            made.sum().backward()
+            torch.testing.assert_close(model.weight.grad, made.detach())
+            seen.append(made.detach().clone())
+    assert lever.receipt().applied
+    assert all(not torch.equal(one, other) for one, other in itertools.combinations(seen, 2))
+    assert all(0.4 < float((one == 0).float().mean()) < 0.6 for one in seen)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("dtype", "is_recorded"), [("float32", False), ("bfloat16", True)])
+def test_on_a_gpu_attention_with_dropout_ends_no_job(
+    jobs: Any, torch: Any, dtype: str, is_recorded: bool
+) -> None:
+    """In float32 torch takes the kernel that keeps its seed on the host, or on the GPU."""
+    if not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+
+    class Attention(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.project = torch.nn.Linear(64, 192)
+
+        def forward(self, x: Any) -> Any:
+            parts = self.project(x).view(2, 32, 3, 4, 16).permute(2, 0, 3, 1, 4)
+            return torch.nn.functional.scaled_dot_product_attention(*parts, dropout_p=0.2)
+
+    kind = getattr(torch, dtype)
+    model = Attention().cuda().to(kind)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    lever = ModelGraph()
+    with jobs.under(lever):
+        for _ in range(12):
+            optimizer.zero_grad()
+            loss = model(torch.randn(2, 32, 64, device="cuda", dtype=kind)).square().mean()
+            loss.backward()
+            optimizer.step()
+            assert bool(loss.isfinite())
+    assert lever.receipt().applied is is_recorded
