@@ -164,6 +164,18 @@ def test_pauses_are_told() -> None:
     assert text.startswith("1 × evaluation or sampling, 100.0 ms, 11.1% of the run and its warm-up")
 
 
+def test_a_second_optimizer_that_takes_over_is_told() -> None:
+    first = training(40)
+    assert facts(told(measurement(first.events)), "note") == []
+    (note,) = facts(told(measurement(first.backward(900).optimizer(600, key=1).events)), "note")
+    assert note.startswith("another 1.50 s passed after the last of these steps")
+    turns = Log()
+    for _ in range(8):
+        turns.forward(5, 8).backward(8).optimizer(3).backward(8).optimizer(3, key=1)
+    turns.forward(5, 8).backward(8).optimizer(3)
+    assert facts(told(measurement(turns.events)), "note") == []
+
+
 def test_losses_and_what_was_not_finite() -> None:
     events = training().events
     begins = [i for i, kind in enumerate(events.kind) if kind == Kind.BACKWARD_BEGIN][:3]

@@ -6,14 +6,26 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hotloop import units
+from hotloop import timeline, units
 from hotloop.figures import Figures, PhaseShare, training_loader
 from hotloop.levers.base import Receipt
-from hotloop.measurement import Inventory, LoaderSeen, Measurement, Memory, ModelSeen, OptimizerSeen
+from hotloop.measurement import (
+    Events,
+    Inventory,
+    Kind,
+    LoaderSeen,
+    Measurement,
+    Memory,
+    ModelSeen,
+    OptimizerSeen,
+)
 from hotloop.report.phase_names import phase_names
 from hotloop.suggest import Suggestion
 from hotloop.timeline import Phase
 from hotloop.trial.trial import Shielding
+
+A_STAGE, A_TURN = 0.05, 3
+"""Of a run, and steps: what is shorter is the last turn of an optimizer that takes turns."""
 
 
 @dataclass(frozen=True)
@@ -138,9 +150,27 @@ def _run_facts(measurement: Measurement, found: Figures) -> list[tuple[str, str]
             )
         )
     facts.append(("loss", _loss(found)))
+    if later := _another_stage(measurement.events):
+        facts.append(
+            (
+                "note",
+                f"another {units.seconds(later)} passed after the last of these steps, with steps "
+                "of another optimizer: that part of the training is not told here",
+            )
+        )
     if measurement.lost_events:
         facts.append(("note", f"{measurement.lost_events:,} events were not kept"))
     return facts
+
+
+def _another_stage(events: Events) -> float:
+    """Seconds of it, where a second optimizer takes over: L-BFGS after Adam, say."""
+    ends, stepped = timeline.step_ends(events), timeline.all_of(events, Kind.OPTIMIZER_END)
+    if not ends or not stepped:
+        return 0.0
+    first, last, end = (events.time_ns[place] for place in (0, ends[-1], stepped[-1]))
+    least = max(A_STAGE * (end - first), A_TURN * (last - first) / len(ends))
+    return (end - last) / 1e9 if end - last > least else 0.0
 
 
 def _memory(memory: Memory) -> str:
