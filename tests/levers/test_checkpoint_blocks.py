@@ -264,7 +264,7 @@ class TestNotApplied:
 
     def test_without_blocks(self, jobs: Any, torch: Any, blocks: Any) -> None:
         model = torch.nn.Linear(16, 3)
-        assert self.reason(jobs, model, blocks) == "the model has no repeated blocks"
+        assert self.reason(jobs, model, blocks) == "the model has not 3 blocks that are alike"
 
     def test_where_blocks_count_their_calls(self, jobs: Any, blocks: Any) -> None:
         """Computed again they would count twice. From its first call on one is let be."""
@@ -311,7 +311,7 @@ class TestExpectation:
         def reason(**model: Any) -> str:
             return CheckpointBlocks.expected(self.seen(jobs, **model)).reason
 
-        assert "repeated blocks" in reason(blocks=0)
+        assert "3 or more blocks" in reason(blocks=0)
         assert "compiles its model itself" in reason(blocks=12, compiled=True)
         assert "optimizer" in reason(blocks=12, trainable=2**26)
         assert all(CheckpointBlocks(every=one).problem() for one in (0, 0.5, math.inf, math.nan))

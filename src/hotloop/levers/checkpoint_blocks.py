@@ -22,6 +22,7 @@ from hotloop.levers.base import (
     Seen,
     refuse,
 )
+from hotloop.levers.blocks import LEAST as ALIKE
 from hotloop.levers.blocks import repeated_blocks
 from hotloop.levers.recomputing import Recomputing
 
@@ -67,7 +68,7 @@ class CheckpointBlocks(Lever):
         if seen.objective != "memory":
             return refuse("it costs time; --objective memory tries it")
         if not any(model.blocks for model in models):
-            return refuse("no model was seen to have repeated blocks")
+            return refuse(f"no model was seen to have {ALIKE} or more blocks alike")
         if seen.is_compiled:
             return refuse(GRAPHS_UNSEEN)
         if not peak:
@@ -104,7 +105,7 @@ class CheckpointBlocks(Lever):
         if not self._roots:
             return "no model was seen to be called in training"
         if not self._kinds:
-            return "the model has no repeated blocks"
+            return f"the model has not {ALIKE} blocks that are alike"
         problem = next((kind.problem for kind in self._kinds.values() if kind.problem), "")
         if problem:
             return problem

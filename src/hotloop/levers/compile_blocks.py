@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.blocks import LEAST as ALIKE
 from hotloop.levers.blocks import repeated_blocks
 from hotloop.levers.graphs import Backend, Captured
 from hotloop.levers.in_place import compile_in_place, is_compiled
@@ -56,7 +57,7 @@ class CompileBlocks(Lever):
         if seen.is_compiled:
             return refuse("the script already compiles its model")
         if not any(model.blocks for model in models):
-            return refuse("no model was seen to have repeated blocks")
+            return refuse(f"no model was seen to have {ALIKE} or more blocks alike")
         return Expectation(seen.share("forward", "backward") * GAIN)
 
     def apply(self, torch: Any, seams: Seams) -> None:
@@ -93,7 +94,7 @@ class CompileBlocks(Lever):
         groups = repeated_blocks(root)
         blocks = [block for group in groups for block in group.blocks]
         if not blocks:
-            self._why_not = "the model has no repeated blocks"
+            self._why_not = f"the model has not {ALIKE} blocks that are alike"
         elif any(map(is_compiled, root.modules())):
             self._why_not = ALREADY
         else:
