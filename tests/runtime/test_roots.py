@@ -119,6 +119,34 @@ class TestWhoIsARoot:
         jobs.train(model, loss_of=loss_of)
         assert jobs.roots(watch) == [model]
 
+    def test_a_model_that_is_called_while_another_thread_loads(
+        self, torch: Any, jobs: Any, watch: Watch
+    ) -> None:
+        """Ahead, as it may do all the time: a part of the model was taken for one of its own."""
+        loading, called = threading.Event(), threading.Event()
+
+        def wait(x: Any) -> Any:
+            loading.set()
+            called.wait(5)
+            return x
+
+        def loss_of(model: Any, x: Any, y: Any) -> Any:
+            loading.clear()
+            called.clear()
+            ahead = threading.Thread(target=next, args=(iter(loader),))
+            ahead.start()
+            loading.wait(5)
+            loss = jobs.plain_loss(model, x, y)
+            called.set()
+            ahead.join()
+            return loss
+
+        loader = jobs.loader(jobs.Transformed(wait))
+        model = jobs.Net()
+        jobs.train(model, loss_of=loss_of)
+        assert jobs.roots(watch) == [model]
+        assert jobs.seen(watch)[Kind.FORWARD_BEGIN] == jobs.STEPS - 1
+
     def test_after_discovery_a_copy_of_it_too(self, torch: Any, jobs: Any, watch: Watch) -> None:
         """The average of a model's weights, evaluated now and then."""
         model = jobs.Net()

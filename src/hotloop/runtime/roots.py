@@ -87,11 +87,14 @@ class RootFinder:
             self._optimizers.append(weakref.ref(args[0]))
 
     def _load(self, args: Any, kwargs: Any) -> None:
-        # What runs inside the loader (torchvision's transforms are modules too) is no root.
-        self._loading = True
+        # What runs inside the loader (torchvision's transforms are modules too) is no root. A model
+        # that is called while another thread loads ahead is one.
+        if threading.get_ident() == self._thread:
+            self._loading = True
 
     def _loaded(self, args: Any, result: Any, began: int) -> None:
-        self._loading = False
+        if threading.get_ident() == self._thread:
+            self._loading = False
 
     def _begin(self, args: Any, kwargs: Any) -> None:
         """At the first backward pass: by then the script has compiled what it compiles.

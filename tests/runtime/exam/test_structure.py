@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -291,3 +292,12 @@ def test_what_a_loop_of_ours_gives_its_model_is_summed_up_by_the_step(
     whole, split = by_step(8), by_step(3)  # models are known from the second on
     assert whole == split
     assert [samples for _, samples, _ in whole] == [2, 8, 8, 8, 8, 8, 8, 2]
+
+
+def test_a_thread_that_loads_ahead_is_left_out(jobs: Any, noted: Noted) -> None:
+    """How far it is when a step ends is chance. What the model gets is not."""
+    ahead = threading.Thread(target=list, args=(jobs.loader(),))
+    ahead.start()
+    ahead.join()
+    jobs.train(jobs.Net(), steps=2)
+    assert {given.stream for given in noted.structure.given} == {"model 0"}

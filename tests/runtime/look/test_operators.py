@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -145,6 +146,34 @@ def test_loading_is_left_out(torch: Any, unharmed: None) -> None:
     watch.driver.detach()
     assert "cumsum" not in found.by_name
     assert found.by_name["tanh"] == 2
+
+
+def test_a_step_goes_on_while_another_thread_loads(torch: Any, unharmed: None) -> None:
+    watch = Watch(torch)
+    probe = OperatorProbe(torch)
+    probe.attach(watch.seams)
+    watch.driver.attach()
+    loading, stepped = threading.Event(), threading.Event()
+
+    class Slow:
+        def __len__(self) -> int:
+            return 1
+
+        def __getitem__(self, index: int) -> int:
+            loading.set()
+            stepped.wait(5)
+            return index
+
+    ahead = threading.Thread(target=list, args=(torch.utils.data.DataLoader(Slow()),))
+    probe.begin()
+    ahead.start()
+    loading.wait(5)
+    torch.ones(3).tanh()
+    stepped.set()
+    ahead.join()
+    found = probe.end(1)
+    watch.driver.detach()
+    assert found.by_name["tanh"] == 1
 
 
 def test_bytes_are_read_and_written_once(torch: Any, probe: OperatorProbe) -> None:

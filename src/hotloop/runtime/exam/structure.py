@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from threading import get_ident
 from typing import Any
 
 from hotloop.evidence import Given, SettingSeen, StepSeen, Structure
@@ -32,6 +33,7 @@ class StructureProbe:
         self._learns = at_once
         """Whether calls of models count: which of the first are seen depends on the plan."""
         self._torch = torch
+        self._thread = get_ident()
         self._numbers = numbers
         self._stepped = stepped
         self._settings: dict[tuple[int, int], dict[str, str]] = {}
@@ -72,7 +74,8 @@ class StructureProbe:
         self._has_optimizer = True
 
     def _batch(self, args: tuple[Any, ...], batch: Any, began: int) -> None:
-        if batch is not None:
+        """How far a thread that loads ahead has come is chance: what counts is what models get."""
+        if batch is not None and get_ident() == self._thread:
             self._give(f"loader {getattr(args[0], '_hotloop_loader', 0)}", batch)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import statistics
 import sys
+import threading
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from time import perf_counter_ns
@@ -53,6 +54,7 @@ class OperatorProbe:
         self._mode: Any = None
         self._phase = "forward"
         self._loading = self._stepping = False
+        self._thread = threading.get_ident()
         self._attending = False
         self._patches = Patches()
         self._count = 0
@@ -112,7 +114,8 @@ class OperatorProbe:
         return attend
 
     def _load(self, is_loading: bool) -> None:
-        self._loading = is_loading
+        if threading.get_ident() == self._thread:  # another may load ahead, beside the step
+            self._loading = is_loading
 
     def _step(self, is_stepping: bool) -> None:
         self._stepping = is_stepping
