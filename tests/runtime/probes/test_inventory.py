@@ -302,3 +302,13 @@ def test_convolutions_are_counted_by_their_dimensions(torch: Any) -> None:
         for seen in (_model(torch, model) for model in (flat, lines, tokens))
     ]
     assert counts == [(2, 0, True), (0, 2, True), (0, 0, False)]
+
+
+def test_what_is_frozen_only_while_another_learns_is_trained(
+    torch: Any, jobs: Any, watch: Watch
+) -> None:
+    """The critic, while the generator takes its step."""
+    model = jobs.Net()
+    jobs.train(model)
+    model.requires_grad_(False)
+    assert found(watch).models[0].trainable == 25

@@ -243,7 +243,8 @@ def _model(torch: Any, model: Any) -> ModelSeen:
     return ModelSeen(
         name=type(inner).__name__,
         parameters=sum(p.numel() for p in parameters),
-        trainable=sum(p.numel() for p in parameters if p.requires_grad),
+        # A GAN freezes the one while the other learns: what has a gradient is trained all the same.
+        trainable=sum(p.numel() for p in parameters if p.requires_grad or p.grad is not None),
         dtypes=sorted({_short(p.dtype) for p in parameters}),
         devices=sorted({str(p.device) for p in parameters}),
         compiled=inner is not model or getattr(model, "_compiled_call_impl", None) is not None,
