@@ -165,3 +165,14 @@ def test_on_a_host_it_is_also_that_of_child_processes() -> None:
     row = told(replace(wide, measurement=beside), objective="memory")[0]
     assert row.value == "1.0 GiB"
     assert Memory().peak is None
+
+
+def test_anew_against_the_job_as_it_ran_last() -> None:
+    rows = told(
+        timed("baseline", Plan(), 30),
+        timed("baseline", Plan(), 20),
+        timed("screen", Plan((BF16,)), 10),
+        timed("candidate", Plan((BF16,)), 50),
+        timed("screen", COMPILE_ALONE, 25),
+    )
+    assert rows[4].ending == "refused: no gain over 20.0 ms"

@@ -150,7 +150,7 @@ class Telling:
     def _begin_anew(self, plan: Plan) -> None:
         """What was examined did not pass: the search goes on from a smaller plan."""
         self._is_examined = False
-        within = [one for one in self._measured if key(one[0]) < key(plan)]
+        within = [one for one in reversed(self._measured) if key(one[0]) < key(plan)]
         if within:
             self._best_plan, self._best = max(within, key=lambda one: len(one[0].levers))
 
