@@ -11,7 +11,8 @@ from hotloop.measurement import Kind, Precision
 from hotloop.roof import Roof
 from tests.builders import loader, model
 from tests.diagnose.gpu_making import PRODUCT, Scene, blind, case, look_at, operators, script
-from tests.diagnose.making import users
+from tests.diagnose.making import case as threaded
+from tests.diagnose.making import hand_drawn, users
 
 NAMES = (
     "device placement",
@@ -129,6 +130,16 @@ class TestLoading:
     def test_a_script_without_a_loader(self) -> None:
         made = replace(tuned(), loader=None)
         assert point("data loading", made).status is Status.NOT_APPLICABLE
+
+    @pytest.mark.parametrize("validates", [False, True])
+    def test_a_thread_that_loads_ahead_hides_what_is_waited_for(self, validates: bool) -> None:
+        log = hand_drawn(lambda log: log.wait(60).forward(9, 8).backward(8).optimizer(3))
+        if validates:
+            log.data(5, n=4, key=1).no_grad(5).forward(9, 8).backward(8).optimizer(3)
+        loaders = [loader(), loader()] if validates else [loader()]
+        said = point("data loading", threaded(log, loaders=loaders))
+        assert said.status is Status.UNKNOWN
+        assert "another thread loads" in said.evidence
 
     def test_says_how_many_workers(self) -> None:
         made = replace(tuned(), loader=loader(workers=1))

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hotloop import timeline
 from hotloop.diagnose.base import LEAST_SHARE, Case, Finding
 from hotloop.diagnose.call_sites import dearest_calls
 from hotloop.diagnose.gpu_time import Idle, gpu_time
 from hotloop.diagnose.peaks import operators, peaks, uses_tf32
+from hotloop.diagnose.steady import steady_steps
 from hotloop.diagnose.wording import at, percent, times
 from hotloop.measurement import Kind
 
@@ -58,6 +60,8 @@ def _device(case: Case, found: Found) -> Answer:
 def _loader(case: Case, found: Found) -> Answer:
     if failed := _failed(found, LOADER_RULES):
         return failed
+    if _is_drawn_elsewhere(case):
+        return Status.UNKNOWN, "another thread loads: what a step waits for it is unaccounted for"
     loader = case.loader
     if loader is None:
         return Status.NOT_APPLICABLE, "the script draws its batches by hand"
@@ -68,6 +72,18 @@ def _loader(case: Case, found: Found) -> Answer:
     if waited >= LEAST_SHARE:
         return (Status.UNKNOWN if case.on_gpu and gpu is None else Status.FAILED), said
     return Status.PASSED, said
+
+
+def _is_drawn_elsewhere(case: Case) -> bool:
+    """Whether steps are made on no loader's batches, and one was begun that handed out none."""
+    events = case.measurement.events
+    handed = {
+        events.key[index]
+        for index in timeline.all_of(events, Kind.DATA_END)
+        if events.n[index] >= 0
+    }
+    is_idle = len(handed) < len(case.measurement.inventory.loaders)
+    return is_idle and not any(step.batches for step in steady_steps(case))
 
 
 def _batch(case: Case, found: Found) -> Answer:
