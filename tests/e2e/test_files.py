@@ -18,12 +18,14 @@ SAVES = (
     + MODEL
     + """\
 elsewhere = pathlib.Path(sys.argv[1])
+beyond = elsewhere.with_name("beyond")
 home = pathlib.Path.home()
 for number in range(1_000_000):
     step()
     torch.save(model.state_dict(), "last.pt")
     torch.save(model.state_dict(), elsewhere / "best.pt.tmp")
     os.replace(elsewhere / "best.pt.tmp", elsewhere / "best.pt")
+    torch.save(model.state_dict(), beyond / "best.pt")
     pathlib.Path("runs", f"{number}").mkdir(parents=True, exist_ok=True)
     torch.save(optimizer.state_dict(), f"runs/{number}/optimizer.pt")
     with open("log.csv", "a") as log:
@@ -33,6 +35,9 @@ for number in range(1_000_000):
         shutil.rmtree("checkpoint-1")
         os.rename("notes.txt", "notes.old")
         (home / "model.bin").write_bytes(b"trained")
+        os.remove(beyond / "old.pt")
+        (beyond / "log.txt").write_text("new")
+        assert sorted(os.listdir(beyond)) == ["best.pt", "log.txt"]
         assert not os.path.exists("old.pt") and not os.path.exists("checkpoint-1")
         assert torch.load("last.pt")["weight"].shape == (1, 4)
         assert pathlib.Path("notes.old").read_text() == "notes\\n"
@@ -46,9 +51,11 @@ for number in range(1_000_000):
 def train(base: Path, overlay: str, ending: str) -> tuple[Desk, Ended]:
     with cleared(base) as desk:
         desk.write(SAVES)
-        elsewhere = base / "checkpoints"
-        elsewhere.mkdir()
-        (elsewhere / "best.pt").write_bytes(b"the best")
+        elsewhere, beyond = base / "checkpoints", base / "beyond"
+        for folder in (elsewhere, beyond):
+            folder.mkdir()
+            (folder / "best.pt").write_bytes(b"the best")
+        (beyond / "old.pt").write_bytes(b"old")
         for name in ("last.pt", "old.pt", "checkpoint-1/model.pt", "checkpoint-1/deep/state.pt"):
             desk.write(f"precious {name}".encode(), name)
         desk.write("notes\n", "notes.txt")
@@ -81,6 +88,9 @@ def test_checkpoints_stay_as_they_were(
     elsewhere = desk.base / "checkpoints"
     assert os.listdir(elsewhere) == ["best.pt"]
     assert (elsewhere / "best.pt").read_bytes() == b"the best"
+    beyond = desk.base / "beyond"  # which nothing has named
+    found = {path.name: path.read_bytes() for path in beyond.iterdir()}
+    assert found == {"best.pt": b"the best", "old.pt": b"old"}
     (trial,) = desk.study()["trials"]
     assert trial["shielding"]["way"] == ("overlay" if overlay == "1" else "savers")
     kept = set(trial["shielding"]["kept_apart"])

@@ -70,10 +70,11 @@ def begin(path: str) -> None:
     for name, kind in kinds.items():
         plain[name] = kind(**plain[name]) if plain[name] is not None else None
     spec = TrialSpec(**plain)
-    if os.environ.pop("HOTLOOP_SHIELD", None) == "savers":
+    if way := os.environ.pop("HOTLOOP_SHIELD", None):
         from hotloop.runtime import shield
 
-        shield.install(spec.scratch, spec.passthrough, spec.protect)
+        is_covered = way == "overlay"
+        shield.install(spec.scratch, spec.passthrough, spec.protect, is_covered=is_covered)
     temporary.keep_apart(spec.scratch)
     child = Child(spec)
     _children.append(child)

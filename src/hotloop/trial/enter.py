@@ -10,7 +10,8 @@ writes, renames or deletes there, the folder itself is never touched; killing th
 moment changes nothing about that.
 
 Where the kernel does not allow it, the command's environment says HOTLOOP_SHIELD=savers, and
-`hotloop.runtime.shield` stands in front of Python's own ways to write.
+`hotloop.runtime.shield` stands in front of Python's own ways to write. It does so beside overlays,
+too, for all that they do not cover.
 
 Only the standard library, and of it only what starts quickly: this runs before every trial.
 """

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
-import tempfile
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from hotloop import codec
@@ -14,66 +11,33 @@ from hotloop.job import ScriptJob
 from hotloop.trial.shielded import changed, unshielded
 from hotloop.trial.trial import Shielding
 
-_ABSOLUTE = re.compile(r"(?<![\w.~:/\\-])/[\w.@+-]+(?:/[\w.@+-]+)*")
-_SYSTEMS = re.compile("bin|boot|dev|etc|lib.*|nix|proc|run|sbin|snap|sys|usr|var")
-"""Folders at the top of the file system in which no job keeps what it makes."""
-_TEXTS = (".cfg", ".gin", ".ini", ".json", ".py", ".toml", ".yaml", ".yml")
-_MOST_BYTES = 2**20
-"""Of a text: data may have the same names."""
 _CACHES = ("HF_HOME", "TORCH_HOME", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
+_IN_CACHES = (
+    *("clip", "fontconfig", "huggingface", "kagglehub", "matplotlib", "mesa_shader_cache"),
+    *("modelscope", "nvidia", "pip", "torch", "torch_extensions", "triton", "uv", "whisper"),
+)
+"""Whose folders hold nothing but what can be had again. Of others nobody knows: some projects keep
+their checkpoints there."""
 
 
 def to_protect(job: ScriptJob) -> list[str]:
-    """Where a script may write: where it runs, where it lies, home, and what is named to it: by
-    its arguments, by variables, in its own text and in those that its arguments name."""
+    """Where a script may write: where it runs, where it lies, home, and what its arguments name."""
     places = [Path(job.cwd), Path.home()]
-    texts = []
     if not job.is_module:
-        texts.append(Path(job.cwd, job.target))
-        places.append(texts[0].parent)
+        places.append(Path(job.cwd, job.target).parent)
     for argument in job.args:
         with contextlib.suppress(OSError, ValueError):
-            named = Path(job.cwd, argument.rpartition("=")[2].strip("\"'"))
-            places.append(_nearest_folder(named))
-            texts.append(named)
-    written = (path for text in texts for path in _ABSOLUTE.findall(_read(text)))
-    places += _of_the_users(job, (*_variables(), *written))
+            places.append(_nearest_folder(Path(job.cwd, argument.rpartition("=")[2].strip("\"'"))))
     return sorted({str(place.resolve()) for place in places if place.is_dir()} - {"/"})
-
-
-def _variables() -> Iterator[str]:
-    """Those of caches are meant to outlast a run."""
-    for name, value in os.environ.items():
-        if name not in ("OLDPWD", *_CACHES) and "CACHE" not in name:
-            yield value
-
-
-def _of_the_users(job: ScriptJob, paths: Iterable[str]) -> Iterator[Path]:
-    """Neither the system's nor the interpreter's, nor what is temporary."""
-    temporary = Path(tempfile.gettempdir()).resolve()
-    for path in dict.fromkeys(path for path in paths if _ABSOLUTE.fullmatch(path)):
-        with contextlib.suppress(OSError, ValueError):
-            place = _nearest_folder(Path(path)).resolve()
-            is_system = _SYSTEMS.fullmatch("".join(place.parts[1:2]))
-            holds_others = any(one.is_relative_to(place) for one in (temporary, Path(job.python)))
-            if not is_system and not holds_others and not place.is_relative_to(temporary):
-                yield place
-
-
-def _read(text: Path) -> str:
-    if text.suffix.lower() not in _TEXTS:
-        return ""
-    with contextlib.suppress(OSError), text.open("rb") as file:
-        return file.read(_MOST_BYTES).decode(errors="replace")
-    return ""
 
 
 def kept_caches() -> list[str]:
     """Downloads and caches are meant to outlast a run; a trial adds to them as the script would."""
     home = Path.home()
-    caches = [os.environ.get("XDG_CACHE_HOME") or home / ".cache", home / ".nv", home / ".triton"]
-    named = [os.environ[name] for name in _CACHES if os.environ.get(name)]
-    return [str(path) for path in (*caches, *named) if Path(path).is_dir()]
+    usual = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    caches = [*(usual / name for name in _IN_CACHES), home / ".nv", home / ".triton"]
+    named = [Path(os.environ[name]) for name in _CACHES if os.environ.get(name)]
+    return [str(path) for path in (*caches, *named) if path.is_dir()]
 
 
 def shielding(report: Path, scratch: Path) -> Shielding:

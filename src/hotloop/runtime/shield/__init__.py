@@ -1,4 +1,7 @@
-"""Keeps the user's files as they are during a trial, where the kernel does not let us mount.
+"""Keeps the user's files as they are during a trial, where no overlay does.
+
+That is everywhere if the kernel does not let us mount. Otherwise it is outside the folders that are
+covered: a script may build the name of its output folder from whatever it likes.
 
 The script sees an overlay, as Python sees files: what it writes, renames or deletes happens in a
 mirror of its folders under the scratch space, and what it reads afterwards shows that. Its own
@@ -34,25 +37,34 @@ from hotloop.runtime.shield.view import View
 _guards: list[Guard] = []
 
 
-def install(scratch: str, passthrough: Sequence[str], protect: Sequence[str] = ()) -> None:
+def install(
+    scratch: str,
+    passthrough: Sequence[str],
+    protect: Sequence[str] = (),
+    is_covered: bool = False,
+) -> None:
     """Shield this process and those it forks, from here to its end.
 
     Everything is the user's except `scratch`, `passthrough`, the system's temporary folder, its
     kernel file systems, installed packages and `__pycache__`; within those, the working folder and
-    `protect` are the user's all the same.
+    `protect` are the user's all the same. `is_covered`: overlays keep `protect` as it is.
     """
     if _guards:
         return
     scratch = os.path.realpath(scratch)
-    territory = Territory(scratch, passthrough, (os.getcwd(), *protect))
+    if is_covered:
+        territory = Territory(scratch, (*passthrough, *protect), ())
+    else:
+        territory = Territory(scratch, passthrough, (os.getcwd(), *protect))
     view = View(Mirror(scratch), territory)
     changes = Changes(view)
-    guard = Guard(territory, scratch)
+    guard = Guard(territory, scratch, tells_of_programs=not is_covered)
     _guards.append(guard)
     Calls(view, changes, guard).install()
     savers.install(view, changes)
     sys.addaudithook(guard)
-    if not sys.pycache_prefix:  # `import` writes by functions of its own, past all stand-ins
+    # `import` writes by functions of its own, past all stand-ins.
+    if not is_covered and not sys.pycache_prefix:
         sys.dont_write_bytecode = True
 
 

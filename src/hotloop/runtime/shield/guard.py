@@ -43,7 +43,7 @@ STARTS = ("os.exec", "os.posix_spawn", "os.system", "subprocess.Popen")
 
 
 class Guard:
-    def __init__(self, territory: Territory, scratch: str) -> None:
+    def __init__(self, territory: Territory, scratch: str, tells_of_programs: bool = True) -> None:
         self._territory = territory
         self._file = join(scratch, "unshielded.txt")
         self._noted: set[str] = set()
@@ -51,7 +51,7 @@ class Guard:
         self._checks: dict[str, Callable[[str, tuple[Any, ...]], None]] = {
             "open": self._opening,
             **dict.fromkeys(CHANGES, self._changing),
-            **dict.fromkeys(STARTS, self._starting),
+            **(dict.fromkeys(STARTS, self._starting) if tells_of_programs else {}),
         }
 
     def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
