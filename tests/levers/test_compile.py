@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hotloop.levers import graphs
-from hotloop.levers.base import Receipt
+from hotloop.levers.base import NO_MODEL, Receipt
 from hotloop.levers.compile import ON_A_CPU, Compile, cuda_graphs
 from hotloop.measurement import Software
 from tests import builders
@@ -304,6 +304,7 @@ def test_settings_and_what_it_could_win(known: Any) -> None:
     assert 0 < Compile.expected(known()).share < 0.65
     compiled = known(models=[builders.model(compiled=True)])
     assert Compile.expected(compiled).reason == "the script already compiles its model"
+    assert Compile.expected(known(models=[])).reason == NO_MODEL
 
 
 def test_what_takes_minutes_is_asked_for(known: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.levers.base import MUCH_FASTER
+from hotloop.levers.base import MUCH_FASTER, NO_MODEL
 from hotloop.levers.model_graph import ModelGraph
 from hotloop.measurement import Software
 from tests import builders
@@ -354,7 +354,7 @@ def test_what_it_leaves_alone(jobs: Any, torch: Any) -> None:
     with jobs.under(fake):
         train(torch, compiled)
     assert fake.receipt().reason == "the script already compiles its model"
-    assert ModelGraph().receipt().reason == "no model was seen to be called in training"
+    assert ModelGraph().receipt().reason == NO_MODEL
 
 
 def test_it_is_offered_where_a_gpu_waits(jobs: Any) -> None:
@@ -366,6 +366,7 @@ def test_it_is_offered_where_a_gpu_waits(jobs: Any) -> None:
     assert ModelGraph.expected(replace(waits, gpu_idle=0.0)).worth_from == MUCH_FASTER
     compiled = jobs.seen(measurement=on_gpu, models=[builders.model(compiled=True)])
     assert ModelGraph.expected(compiled).reason == "the script already compiles its model"
+    assert ModelGraph.expected(jobs.seen(measurement=on_gpu, models=[])).reason == NO_MODEL
 
 
 @pytest.mark.gpu

@@ -101,6 +101,8 @@ class Seen:
         return max(gpu, min(cpu, self.gpu_idle)) if self.figures.gpu_phases else cpu
 
 
+NO_MODEL = "no model was seen to be called in training"
+"""Some are called in ways of their own. What would change them in place has nowhere to begin."""
 GRAPHS_UNSEEN = "the script compiles its model itself, and its graphs are not seen"
 """Why nothing can be changed in them."""
 

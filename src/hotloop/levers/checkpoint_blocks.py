@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.base import (
     GRAPHS_UNSEEN,
+    NO_MODEL,
     Effect,
     Expectation,
     Group,
@@ -103,7 +104,7 @@ class CheckpointBlocks(Lever):
 
     def _why_not(self) -> str:
         if not self._roots:
-            return "no model was seen to be called in training"
+            return NO_MODEL
         if not self._kinds:
             return f"the model has not {ALIKE} blocks that are alike"
         problem = next((kind.problem for kind in self._kinds.values() if kind.problem), "")

@@ -11,7 +11,7 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.base import NO_MODEL, Effect, Expectation, Group, Lever, Receipt, Seen, refuse
 from hotloop.levers.graphs import Backend
 from hotloop.levers.in_place import compile_in_place, is_compiled
 from hotloop.levers.no_graph import NoGraph
@@ -59,7 +59,7 @@ class Compile(Lever):
         self._compiling: Seam | None = None
         self._compiled: list[weakref.ref[Any]] = []
         self._before: tuple[int, int] | None = None
-        self._why_not = "no model was seen to be called in training"
+        self._why_not = NO_MODEL
         self._graphs = self._breaks = self._captures = 0
 
     @classmethod
@@ -81,6 +81,8 @@ class Compile(Lever):
     def expected(cls, seen: Seen) -> Expectation:
         if seen.is_compiled:
             return refuse("the script already compiles its model")
+        if not seen.measurement.inventory.models:
+            return refuse(NO_MODEL)
         return Expectation(seen.share("forward", "backward") * GAIN)
 
     def problem(self) -> str:

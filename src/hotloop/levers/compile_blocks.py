@@ -10,7 +10,7 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.base import NO_MODEL, Effect, Expectation, Group, Lever, Receipt, Seen, refuse
 from hotloop.levers.blocks import LEAST as ALIKE
 from hotloop.levers.blocks import repeated_blocks
 from hotloop.levers.graphs import Backend, Captured
@@ -45,7 +45,7 @@ class CompileBlocks(Lever):
         self._blocks = self._groups = 0
         self._first: tuple[int, int] | None = None
         """Graphs captured and run during the first call of a model whose blocks are compiled."""
-        self._why_not = "no model was seen to be called in training"
+        self._why_not = NO_MODEL
 
     @classmethod
     def settings(cls, seen: Seen) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotloop.levers.base import (
     MUCH_FASTER,
+    NO_MODEL,
     Effect,
     Expectation,
     Group,
@@ -57,7 +58,7 @@ class ModelGraph(Lever):
         self._others = 0
         """Training calls with other sizes than those that are replayed."""
         self._models: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._why_not = "no model was seen to be called in training"
+        self._why_not = NO_MODEL
 
     @classmethod
     def settings(cls, seen: Seen) -> list[dict[str, Any]]:
@@ -70,6 +71,8 @@ class ModelGraph(Lever):
             return refuse("CUDA graphs need a GPU")
         if seen.is_compiled:
             return refuse("the script already compiles its model")
+        if not seen.measurement.inventory.models:
+            return refuse(NO_MODEL)
         if seen.gpu_idle < LEAST_IDLE:
             return Expectation(share, worth_from=MUCH_FASTER)
         return Expectation(share)
