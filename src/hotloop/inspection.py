@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+PACKAGES = ("site-packages", "dist-packages")
+"""Folders that hold what was installed, in an environment of the user's own too."""
+
 
 @dataclass(frozen=True)
 class Frame:

@@ -73,7 +73,7 @@ def test_what_the_whole_training_does_not_make_up_for_is_refused_at_once() -> No
     short = replace(timed("baseline", Plan(), 20), ran_out=True)
     (_, row) = told(short, screened)
     assert (row.value, row.ratio) == ("10.0 ms", "2.00×")
-    assert row.ending.startswith("refused: it takes 7.0 s once, and the ")
+    assert row.ending.startswith("refused: it takes 7.00 s once, and the ")
     (_, row) = told(timed("baseline", Plan(), 20), screened)
     assert row.ending == "kept"
 

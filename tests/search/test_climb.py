@@ -531,7 +531,7 @@ def test_what_comes_once_is_to_be_won_back_by_a_training_whose_end_was_seen(
     bench = SimulatedBench(gains(cache_dataset=10.0), once={"cache_dataset": 5.0}, steps=steps)
     found = climb(1.0, candidates(cache_dataset=0.9), bench, FOR_EVER)
     assert names(found.plan) == (("cache_dataset",) if pays else ())
-    why = "it takes 5.0 s once, and the 4 steps of the whole training do not make up for that"
+    why = "it takes 5.00 s once, and the 4 steps of the whole training do not make up for that"
     assert found.tried[0].reason == ("" if pays else why)
 
 

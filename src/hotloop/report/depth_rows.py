@@ -19,7 +19,7 @@ from hotloop.depth import (
     OperatorTable,
     SampledLine,
 )
-from hotloop.inspection import Frame
+from hotloop.inspection import PACKAGES, Frame
 
 MOST = 20
 """Rows of a table on screen. The whole of it is in a file."""
@@ -83,7 +83,7 @@ def where(file: str, line: int, home: str) -> str:
     path = os.path.normpath(os.path.join(home, file))
     if path.startswith(os.path.join(home, "")):
         return f"{os.path.relpath(path, home)}:{line}"
-    for mark in ("site-packages", "dist-packages"):
+    for mark in PACKAGES:
         _, found, rest = path.rpartition(os.sep + mark + os.sep)
         if found:
             return f"{rest}:{line}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hotloop import units
+
 
 @dataclass(frozen=True)
 class Score:
@@ -34,7 +36,8 @@ class Score:
     @property
     def too_short(self) -> str:
         """Why it is not kept where steps are faster, and not by enough."""
+        once = units.seconds(self.once)
         return (
-            f"it takes {self.once:.1f} s once, and the {self.steps} steps of the whole training do "
-            "not make up for that"
+            f"it takes {once} once, and the {self.steps} steps of the whole training do not make "
+            "up for that"
         )

@@ -6,8 +6,10 @@ import linecache
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+
+from hotloop.inspection import PACKAGES, Frame
 
 _FRAME = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)')
 _INDENT = "    "
@@ -17,22 +19,12 @@ _ASKS_FOR_INPUT = ("/getpass.py",)
 """It reads a terminal that it has opened itself."""
 _ENDS_OWN_WORKERS = ("multiprocessing/pool.py", "torch/utils/data/dataloader.py")
 """They join processes too, in which nobody trains."""
-_INSTALLED = ("site-packages", "dist-packages")
-"""Also where an environment lies in the user's folder."""
 _LAUNCHES = (
     "torch/distributed/run.py",
     "torch/distributed/launcher/api.py",
     "torch/distributed/elastic/agent/",
 )
 """Not the whole of elastic: its `record` stands around the main function of what it launches."""
-
-
-@dataclass(frozen=True)
-class Frame:
-    file: str
-    line: int
-    function: str
-    source: str = ""
 
 
 def of_the_script(path: Path) -> str:
@@ -60,7 +52,7 @@ def users_own(stack: str, home: str) -> Frame | None:
 
 def _is_below(file: str, home: str) -> bool:
     below = file.startswith(os.path.join(home, ""))
-    return below and not any(installed in Path(file).parts for installed in _INSTALLED)
+    return below and not any(packages in Path(file).parts for packages in PACKAGES)
 
 
 def waits_for_input(stack: str) -> bool:

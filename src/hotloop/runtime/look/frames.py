@@ -9,15 +9,12 @@ import sys
 import sysconfig
 from types import CodeType, FrameType
 
-from hotloop.inspection import Frame
+from hotloop.inspection import PACKAGES, Frame
 from hotloop.runtime.temporary import kept_apart
 from hotloop.runtime.tracebacks import OURS
 
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 """Of what compilers write: Python of nobody's, by names that change with every letter of it."""
-
-PACKAGES = ("site-packages", "dist-packages")
-"""As clusters' modules name folders on PYTHONPATH, and environments one that they build upon."""
 
 DEEPEST = 80
 """Frames of one stack. What lies further out than that tells nothing."""
@@ -125,6 +122,7 @@ def _folders() -> set[str]:
     """Where Python and what was installed into it lie. An environment may lie in the project."""
     paths = [*sysconfig.get_paths().values(), sys.base_prefix, sys.prefix]
     paths += [*site.getsitepackages(), site.getusersitepackages()]
+    # As clusters' modules put them on PYTHONPATH, and environments one that they build upon.
     paths += [path for path in sys.path if path.endswith(PACKAGES)]
     torch = sys.modules.get("torch")
     if torch is not None and torch.__file__:
