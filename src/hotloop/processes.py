@@ -38,11 +38,15 @@ def resident(pid: int) -> int | None:
     return _field(_status(pid), "VmRSS")
 
 
-def cpu_seconds(pid: int) -> float | None:
-    """That it has used, all its threads together. None: the process is gone, or that is unknown."""
+def cpu_seconds(pid: int, with_ended: bool = False) -> float | None:
+    """That it has used, all its threads together. None: the process is gone, or that is unknown.
+
+    `with_ended`: and all that its children had used, as far as they have ended.
+    """
     text = _read(f"/proc/{pid}/stat")
     fields = text.rpartition(")")[2].split() if text else []  # after its name: that may be anything
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else None
+    counted = fields[11:15] if with_ended else fields[11:13]
+    return sum(map(int, counted)) / os.sysconf("SC_CLK_TCK") if fields else None
 
 
 def held_by(children: dict[int, int]) -> int:

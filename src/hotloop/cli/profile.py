@@ -107,6 +107,7 @@ def _show(record: Study, job: ScriptJob, folder: Path, as_json: bool) -> int:
             "machine": record.machine,
             "receipts": trial.receipts,
             "shielding": trial.shielding,
+            "company": trial.company,
             "processes": processes(record),
             **deeper.parts(record, folder),
             "study": str(folder / "study.json"),

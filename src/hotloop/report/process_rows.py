@@ -6,6 +6,7 @@ import statistics
 
 from hotloop import units
 from hotloop.figures import step_times
+from hotloop.report import company_rows
 from hotloop.study import Study
 from hotloop.trial.trial import State
 
@@ -21,7 +22,7 @@ def processes(study: Study) -> tuple[float, ...]:
 
 
 def facts(study: Study) -> tuple[tuple[str, str], ...]:
-    return (*_apart(study), *_not_seen(study))
+    return (*_apart(study), *company_rows.facts(study), *_not_seen(study))
 
 
 def _apart(study: Study) -> tuple[tuple[str, str], ...]:

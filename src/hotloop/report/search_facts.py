@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hotloop import units
-from hotloop.report import equivalence_rows, proof_rows, rescue_rows
+from hotloop.report import company_rows, equivalence_rows, proof_rows, rescue_rows
 from hotloop.report.limit_words import limit_words
 from hotloop.report.refusal_rows import why
 from hotloop.report.search_figures import SearchFigures
@@ -33,6 +33,7 @@ def facts(study: Study, found: Found, figures: SearchFigures) -> Facts:
         *_soaked(found.soaked),
         *_not_finite(study),
         *_disturbed(found),
+        *company_rows.facts(study),
         *_cost(figures),
         *_once(study, figures),
         *_payback(figures),

@@ -16,6 +16,7 @@ from hotloop.errors import StudyNotWritable
 from hotloop.machine import GpuWatch
 from hotloop.measurement import Memory
 from hotloop.trial import bytecode, outcome, protection, reaping, stacks
+from hotloop.trial.company import CompanyMeter
 from hotloop.trial.environment import child_environment
 from hotloop.trial.given import Given
 from hotloop.trial.order import Glimpse, Order, Watcher
@@ -84,6 +85,7 @@ class _Run:
         with Terminal(self._log) as terminal, Given(terminal.childs) as given:
             process = self._start(terminal, given)
             tree = ProcessTree(process.pid)
+            self._company = CompanyMeter()
             asked = self._stack.with_name(ASKED)
             self._stuck = Stuck(process.pid, asked, nobody_types=given.is_terminal)
             try:
@@ -148,6 +150,7 @@ class _Run:
             if now - looked >= 1.0:
                 looked = now
                 tree.look()
+                self._company.look()
                 given.look()
                 self._given_up_after = self._stuck.quiet_for(now - began, self._steps())
                 if self._given_up_after is not None:
@@ -245,6 +248,7 @@ class _Run:
             evidence=result.evidence if result else None,
             soak=result.soak if result else None,
             power=self._power.log(),
+            company=self._company.company() if self._is_timed else None,
             inspection=result.inspection if result else None,
             deep=result.deep if result else None,
             ran_out=result is not None and result.ended is Ended.SCRIPT,

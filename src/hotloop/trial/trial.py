@@ -12,6 +12,7 @@ from hotloop.inspection import Inspection
 from hotloop.levers.base import Receipt
 from hotloop.measurement import Measurement
 from hotloop.plan import Plan
+from hotloop.trial.company import Company
 from hotloop.trial.result import Failure
 
 
@@ -71,6 +72,9 @@ class Trial:
     """Of a trial under a profiler."""
     power: PowerLog | None = None
     """What the GPU drew meanwhile. None without a GPU, or where it does not tell."""
+    company: Company | None = None
+    """What else kept the cores busy meanwhile. None where nobody says, and of a trial that is not
+    timed."""
     ran_out: bool = False
     """The script came to its own end before enough had been seen."""
     portion: float = 1.0
