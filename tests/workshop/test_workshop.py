@@ -16,6 +16,7 @@ from hotloop.plan import Plan
 from hotloop.search.climb import BudgetSpent
 from hotloop.search.score import Score
 from hotloop.study import Found, Options
+from hotloop.trial.company import Company
 from hotloop.trial.fake import FakeLauncher
 from hotloop.trial.spec import Exam, StopRule
 from hotloop.trial.trial import State, Trial
@@ -69,6 +70,42 @@ def test_an_interrupted_trial_is_not_recorded(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         here.run(Plan(), "proof", STOP)
     assert here.record.trials == ()
+
+
+ALONE = Company(others=0.05, stolen=0.0, idle=0.1)
+CROWDED = Company(others=0.4, stolen=0.0, idle=0.0)
+
+
+def screened(folder: Path, usual: Company | None, *others: Company | None) -> int:
+    """How many processes one plan was measured in."""
+    made = [took(3.0, company=usual), *(took(3.0, company=company) for company in others)]
+    here, _ = shop(folder, *made)
+    here.baseline()
+    here.measure(plan_of("bf16"), "screen")
+    return len(here.record.trials) - 1
+
+
+def test_a_plan_that_met_a_crowd_is_screened_again(tmp_path: Path) -> None:
+    assert screened(tmp_path, ALONE, CROWDED, ALONE) == 2
+    assert screened(tmp_path, ALONE, CROWDED, CROWDED) == 2
+    assert screened(tmp_path, ALONE, ALONE) == 1
+
+
+def test_one_beside_the_same_crowd_as_the_job_is_not(tmp_path: Path) -> None:
+    assert screened(tmp_path, CROWDED, CROWDED) == 1
+    assert screened(tmp_path, None, CROWDED) == 1
+    assert screened(tmp_path, ALONE, None) == 1
+    assert screened(tmp_path, ALONE, replace(CROWDED, idle=0.5)) == 1  # cores enough for both
+
+
+def test_those_who_have_come_to_stay_are_put_up_with(tmp_path: Path) -> None:
+    made = [took(3.0, company=ALONE), *(took(3.0, company=CROWDED) for _ in range(9))]
+    here, _ = shop(tmp_path, *made)
+    here.baseline()
+    for lever in ("bf16", "tf32", "compile", "threads", "channels_last"):
+        here.measure(plan_of(lever), "screen")
+    runs = [str(trial.plan.levers[0].lever) for trial in here.record.trials[1:]]
+    assert runs == ["bf16", "bf16", "tf32", "tf32", "compile", "threads", "channels_last"]
 
 
 def test_what_a_compiler_died_of_once_is_tried_again(tmp_path: Path) -> None:

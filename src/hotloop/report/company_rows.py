@@ -10,8 +10,6 @@ from hotloop.trial.company import Company
 
 NOTICED = 0.1
 """Of the cores' time. Less than that moves a step's time by less than processes differ anyhow."""
-IN_THE_WAY = 0.25
-"""Idle. Where more of the cores' time is left over, others took what the job did not want."""
 OFTEN = 0.25
 """Of a study's runs: some disturbed ones among many are what medians and intervals are for."""
 
@@ -28,7 +26,7 @@ def facts(study: Study) -> tuple[tuple[str, str], ...]:
 
 
 def _disturbs(company: Company) -> bool:
-    return company.others + company.stolen >= NOTICED and company.idle <= IN_THE_WAY
+    return company.taken >= NOTICED and company.is_in_the_way
 
 
 def _who(disturbed: Sequence[Company]) -> str:

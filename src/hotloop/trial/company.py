@@ -14,6 +14,7 @@ from hotloop import processes
 
 LEAST_SECONDS = 2.0
 """The kernel counts in hundredths of a second, and what a process does last nobody sees."""
+IN_THE_WAY = 0.25
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,15 @@ class Company:
     stolen: float
     """Taken by other virtual machines, as the host says."""
     idle: float
+
+    @property
+    def taken(self) -> float:
+        return self.others + self.stolen
+
+    @property
+    def is_in_the_way(self) -> bool:
+        """Where more of the cores' time is left over, others took what the job did not want."""
+        return self.idle <= IN_THE_WAY
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from hotloop.workshop.ahead import Ahead
 from hotloop.workshop.earlier import Earlier
 from hotloop.workshop.folders import free_folder
 from hotloop.workshop.granted import Granted
+from hotloop.workshop.once_more import is_worth_another_run
 from hotloop.workshop.outlook import Later
 from hotloop.workshop.room import Asked
 from hotloop.workshop.scores import score_of
@@ -42,8 +43,6 @@ from hotloop.workshop.weights import Tying, WeightsGone, are_gone, clear, needed
 BASELINE = "baseline"
 LOOK = "look"
 NO_PLAN = Plan()
-BY_CHANCE = ("SIGSEGV", "SIGBUS", "SIGABRT")
-"""A compiler or a driver dies of these now and then. What does so every time does so twice."""
 
 
 class Workshop:
@@ -143,7 +142,7 @@ class Workshop:
         limit = give_up_above if self._objective == "speed" and not resized else None
         stop = replace(self._stop, give_up_above=limit)
         trial = self.run(plan, purpose, stop)
-        if trial.signal in BY_CHANCE:
+        if is_worth_another_run(trial, self.record.trials):
             trial = self.run(plan, purpose, stop)
         score = score_of(trial, self._objective, self._whole)
         if purpose in ("screen", RESCUE):
