@@ -8,6 +8,7 @@ from hotloop.levers.base import Receipt
 from hotloop.measurement import Memory
 from hotloop.plan import LeverSetting, Plan
 from hotloop.report.trial_rows import Telling, TrialRow
+from hotloop.trial.company import Company
 from hotloop.trial.trial import State, Trial
 from tests.report.studies import BF16, BOTH, COMPILE, failed, numbered, timed
 
@@ -52,6 +53,34 @@ def test_a_plan_is_compared_with_the_job_that_ran_beside_it(purpose: str, words:
         (words.format("as it is"), ""),
         (words.format("the plan"), "1.00×"),
     ]
+
+
+def crowded(purpose: str, plan: Plan, ms: float) -> Trial:
+    return timed(purpose, plan, ms, company=Company(others=0.6, stolen=0.0, idle=0.0))
+
+
+def test_what_ran_beside_others_is_compared_with_what_does_so_too() -> None:
+    rows = told(
+        timed("baseline", Plan(), 20),
+        crowded("screen", Plan((BF16,)), 40),
+        crowded("beside", Plan(), 60),
+        crowded("screen", BOTH, 50),
+        timed("screen", BOTH, 20),
+        timed("beside", Plan((BF16,)), 14),
+    )
+    assert [row.words for row in rows[2::3]] == [
+        "once more: as it is",
+        "once more: the best so far",
+    ]
+    assert [row.outcome for row in rows] == [
+        "",
+        "not compared",
+        "so the run before it is kept",
+        "refused",
+        "not compared",
+        "so the run before it is refused",
+    ]
+    assert [row.ratio for row in rows] == ["", "", "", "1.20×", "", ""]
 
 
 def test_what_is_not_faster_is_refused_and_not_built_upon() -> None:

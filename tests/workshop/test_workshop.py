@@ -98,14 +98,21 @@ def test_one_beside_the_same_crowd_as_the_job_is_not(tmp_path: Path) -> None:
     assert screened(tmp_path, ALONE, replace(CROWDED, idle=0.5)) == 1  # cores enough for both
 
 
-def test_those_who_have_come_to_stay_are_put_up_with(tmp_path: Path) -> None:
-    made = [took(3.0, company=ALONE), *(took(3.0, company=CROWDED) for _ in range(9))]
-    here, _ = shop(tmp_path, *made)
+def runs(folder: Path, *crowds: Company) -> str:
+    """Whose turn it was: five plans by their initials. `crowds`: beside whom, in that order."""
+    here, _ = shop(folder, took(3.0, company=ALONE), *(took(3.0, company=one) for one in crowds))
     here.baseline()
-    for lever in ("bf16", "tf32", "compile", "threads", "channels_last"):
+    for lever in ("affinity", "bf16", "compile", "fp16", "tf32"):
         here.measure(plan_of(lever), "screen")
-    runs = [str(trial.plan.levers[0].lever) for trial in here.record.trials[1:]]
-    assert runs == ["bf16", "bf16", "tf32", "tf32", "compile", "threads", "channels_last"]
+    return "".join(trial.plan.levers[0].lever[0] for trial in here.record.trials[1:])
+
+
+def test_others_who_have_come_to_stay_are_put_up_with(tmp_path: Path) -> None:
+    assert runs(tmp_path, *[CROWDED] * 6) == "aabcft"
+
+
+def test_others_who_come_and_go_all_the_time_are_too(tmp_path: Path) -> None:
+    assert runs(tmp_path, *[CROWDED, ALONE] * 4) == "aabbccft"
 
 
 def test_what_a_compiler_died_of_once_is_tried_again(tmp_path: Path) -> None:

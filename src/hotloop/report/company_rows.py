@@ -17,16 +17,16 @@ OFTEN = 0.25
 def facts(study: Study) -> tuple[tuple[str, str], ...]:
     """Label and text; nothing where nothing disturbed it, or where the machine does not tell."""
     told = [trial.company for trial in study.trials if trial.company is not None]
-    disturbed = [each for each in told if _disturbs(each)]
+    disturbed = [each for each in told if each.crowd >= NOTICED]
     if not told or len(disturbed) < OFTEN * len(told):
         return ()
     runs = "" if len(told) == 1 else f"during {len(disturbed)} of {len(told)} timed runs "
-    what = "so times are too long and wander" if len(told) == 1 else "so intervals are wide"
+    what = (
+        "so times are too long and wander"
+        if len(told) == 1
+        else "so intervals are wide and small gains are missed"
+    )
     return (("beside it", f"{runs}{_who(disturbed)}, {what}"),)
-
-
-def _disturbs(company: Company) -> bool:
-    return company.taken >= NOTICED and company.is_in_the_way
 
 
 def _who(disturbed: Sequence[Company]) -> str:

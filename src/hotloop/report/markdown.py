@@ -148,7 +148,9 @@ def _refused(found: Sequence[Refused]) -> Iterator[str]:
 
 def _runs(page: Page) -> Iterator[str]:
     """Only those that searched or failed: the page has them all."""
-    shown = [one for one in page.trials if one.purpose in ("baseline", "screen") or one.failed]
+    shown = [
+        one for one in page.trials if one.purpose in ("baseline", "screen", "beside") or one.failed
+    ]
     if not shown:
         return
     lines = [

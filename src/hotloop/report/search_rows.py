@@ -14,7 +14,7 @@ from hotloop.report.phase_names import phase_names
 from hotloop.report.plan_words import NOTHING, setting_words
 from hotloop.report.search_figures import Pace, Rung, SearchFigures, search_figures
 from hotloop.report.told_rows import told
-from hotloop.report.trial_rows import TrialRow
+from hotloop.report.trial_rows import CLIMBED, TrialRow
 from hotloop.search.compare import Comparison
 from hotloop.study import Found, Options, Study
 from hotloop.timeline import Phase
@@ -206,4 +206,4 @@ def _rung(name: str, gain: str, pace: Pace | None, longest: float) -> LadderRow:
 
 def _tried(study: Study) -> tuple[TrialRow, ...]:
     found = zip(study.trials, told(study), strict=True)
-    return tuple(row for trial, row in found if trial.purpose in ("baseline", "rescue", "screen"))
+    return tuple(row for trial, row in found if trial.purpose in CLIMBED)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hotloop import units
 from hotloop.plan import Plan
 from hotloop.report.plan_words import NOTHING, beyond, key, plan_words, setting_words
+from hotloop.search.climb import CROWDED
 from hotloop.search.compare import worth_adding
 from hotloop.search.score import Score
 from hotloop.trial.side_by_side import SIDE_BY_SIDE
@@ -16,11 +17,14 @@ from hotloop.trial.trial import State, Trial
 from hotloop.workshop.lengths import whole_training
 from hotloop.workshop.scores import score_of
 
-TIMED = ("baseline", "rescue", "screen", "again", "proof", "rung")
+TIMED = ("baseline", "rescue", "screen", "beside", "again", "proof", "rung")
 """What trials are run for whose speed means something: others are watched too closely."""
+CLIMBED = ("baseline", "rescue", "screen", "beside")
+"""Of these, what looks for a plan, and proves none."""
 BESIDE = ("again", "proof")
 """In these the job as it is runs beside the plan, and on a busy machine otherwise than before."""
 
+APART = "not compared"
 _FAILED = {
     State.OUT_OF_MEMORY: "out of memory",
     State.CRASHED: "crashed",
@@ -63,6 +67,10 @@ class Telling:
         self._best: float | None = None
         """With what comes once, where that counts."""
         self._best_plan = self._start = Plan()
+        self._crowd = 0.0
+        """That the best until then was measured beside."""
+        self._open: tuple[Plan, float, float] | None = None
+        """Measured beside another crowd, and not compared yet."""
         self._whole = Plan()
         self._rounds: Counter[frozenset[str]] = Counter()
         self._measured: list[tuple[Plan, float]] = []
@@ -80,6 +88,8 @@ class Telling:
             return f"timed on smaller batches: {NOTHING if plan.is_empty else 'the plan'}"
         if purpose == "screen":
             return self._added(plan)
+        if purpose == "beside":
+            return f"once more: {NOTHING if plan.is_empty else 'the best so far'}"
         if purpose == "again":
             return f"once more: {NOTHING if plan.is_empty else 'the plan'}"
         if purpose == "proof":
@@ -100,7 +110,8 @@ class Telling:
         score = self._score(trial)
         value = score.value
         # The job as it is was slower or faster than itself by chance, in whatever it was run for.
-        is_compared = trial.purpose != "baseline" and not trial.plan.is_empty
+        is_compared = trial.purpose not in ("baseline", "beside") and not trial.plan.is_empty
+        is_compared = is_compared and not self._met_others(trial, score)
         ratio = self._baseline / value if self._baseline and value and is_compared else None
         added = tuple(one.lever for one in beyond(trial.plan, self._best_plan))
         outcome, reason = self._outcome(trial, score)
@@ -138,14 +149,25 @@ class Telling:
     def _outcome(self, trial: Trial, score: Score) -> tuple[str, str]:
         if trial.state is not State.COMPLETE:
             return _FAILED[trial.state], _REPEATED.sub(r"\1: ", " ".join(trial.reason.split()))
+        if trial.purpose == "beside" and self._open and score.whole:
+            is_kept = score.whole / self._open[1] >= self._least()
+            return f"so the run before it is {'kept' if is_kept else 'refused'}", ""
         if trial.purpose != "screen" or not score.whole or not score.value or self._best is None:
             return "", ""
-        least = worth_adding(to_others=self._best_plan != self._start)
+        if self._met_others(trial, score):
+            return APART, "other programs took much more or less of the cores than before"
+        least = self._least()
         if self._best / score.whole >= least:
             return "kept", ""
         if self._best / score.value >= least:
             return "refused", score.too_short
         return "refused", f"no gain over {value_words(self._best, self._objective)}"
+
+    def _least(self) -> float:
+        return worth_adding(to_others=self._best_plan != self._start)
+
+    def _met_others(self, trial: Trial, score: Score) -> bool:
+        return trial.purpose == "screen" and abs(score.crowd - self._crowd) >= CROWDED
 
     def _begin_anew(self, plan: Plan) -> None:
         """What was examined did not pass: the search goes on from a smaller plan."""
@@ -165,13 +187,20 @@ class Telling:
             self._measured.append((trial.plan, whole))
         if trial.purpose == "baseline":
             self._baseline = self._best = score.value
+            self._crowd = score.crowd
         if trial.purpose in BESIDE and trial.plan.is_empty and score.value is not None:
             self._baseline = score.value
+        if trial.purpose == "beside" and whole and self._baseline and self._best:
+            self._baseline, self._best = self._baseline * whole / self._best, whole
+            self._crowd = score.crowd
+            if self._open and outcome.endswith("kept"):
+                self._best_plan, self._best, self._crowd = self._open
+        self._open = (trial.plan, whole, score.crowd) if outcome == APART and whole else None
         if trial.purpose == "rescue" and whole is not None:
             self._best, self._best_plan = whole, trial.plan
             self._start = trial.plan
         if outcome == "kept":
-            self._best, self._best_plan = whole, trial.plan
+            self._best, self._best_plan, self._crowd = whole, trial.plan, score.crowd
 
 
 def value_words(value: float, objective: str) -> str:

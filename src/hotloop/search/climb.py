@@ -28,6 +28,9 @@ from hotloop.search.second_looks import Idea, Look
 
 CLEARLY_WORSE = 1.25
 """Times the best so far: a trial that is beyond need not be measured to the end."""
+CROWDED = 0.2
+"""Of the cores' time, that others took more or less of: two scores cannot be compared then."""
+BESIDE = "beside"
 MOST_SECOND_LOOKS = 4
 """A search costs the user's time: five optimisations are decided in ten trials, of 32 plans."""
 
@@ -75,6 +78,8 @@ class Climb:
     """Not tried, because what they stand in for was measured, or what is kept does their work."""
     small: tuple[str, ...] = ()
     """Not tried, because the job did not become fast enough for them to matter."""
+    gain: float = 1.0
+    """How many times as good the plan is, by one process each."""
 
 
 def climb(
@@ -84,15 +89,18 @@ def climb(
     patience: float,
     start: Plan | None = None,
     quick_first: bool = False,
+    crowd: float = 0.0,
 ) -> Climb:
     """Adds one optimisation after the other, the most promising first, and keeps what helps.
 
-    `baseline`: what the job as it is came to. `patience`: seconds after which to stop when nothing
-    at all has helped. `start`: the plan that the baseline had, where the job needs one to run.
-    `quick_first`: what compiles comes last, since its trial may take all the time that is left.
+    `baseline`: what the job as it is came to, beside that `crowd`. `patience`: seconds after which
+    to stop when nothing at all has helped. `start`: the plan that the baseline had, where the job
+    needs one to run. `quick_first`: what compiles comes last, since its trial may take all the time
+    that is left.
     """
     ranked = most_promising_first(candidates, quick_first)
-    ascent = _Ascent(baseline, ranked, bench, patience, start or Plan())
+    begin = Score(baseline, crowd=crowd)
+    ascent = _Ascent(begin, ranked, bench, patience, start or Plan())
     with contextlib.suppress(BudgetSpent, _OutOfPatience):
         ascent.first_looks()
         ascent.late_looks()
@@ -111,13 +119,14 @@ class _Ascent:
 
     def __init__(
         self,
-        baseline: float,
+        baseline: Score,
         candidates: Sequence[Candidate],
         bench: Bench,
         patience: float,
         start: Plan,
     ) -> None:
-        self._first = self._best = baseline
+        self._first = self._best = baseline.value or 0.0
+        self._crowd = baseline.crowd
         self._plan = self._start = start
         self._candidates = {candidate.lever: candidate for candidate in candidates}
         self._bench = bench
@@ -135,7 +144,8 @@ class _Ascent:
         left = [one for one in self._candidates.values() if one.lever not in known]
         small = tuple(one.lever for one in left if not self._is_worth_it(one))
         untried = tuple(one.lever for one in left if one.lever not in small)
-        return Climb(self._plan, tuple(self._tried), untried, tuple(self._spared), small)
+        told = tuple(self._tried), untried, tuple(self._spared), small
+        return Climb(self._plan, *told, self._first / self._best)
 
     def first_looks(self) -> None:
         left = list(self._candidates.values())
@@ -215,6 +225,7 @@ class _Ascent:
         for lever in superseded(score.idle, added):
             plan = without(plan, lever)
             score = self._measure(plan)
+        self._meet_the_same_crowd(score)
         gain = None if score.whole is None else self._best / score.whole
         least = worth_adding(to_others=self._plan != self._start)
         if instead_of:
@@ -226,10 +237,20 @@ class _Ascent:
         self._tried.append(Tried(plan, name, score, self._best, not reason, reason))
         self._looks.append(Look(added, gain, not reason))
         if score.whole is not None and not reason:
-            self._plan, self._best = plan, score.whole
+            self._plan, self._best, self._crowd = plan, score.whole, score.crowd
             for lever in rivals(plan, added):
                 self._try_instead(added, lever)
         return score
+
+    def _meet_the_same_crowd(self, score: Score) -> None:
+        """The best until then is measured anew where others take much more of the machine by now,
+        or much less: what it came to before says nothing of what has just been measured."""
+        if score.whole is None or abs(score.crowd - self._crowd) < CROWDED:
+            return
+        again = self._bench.measure(self._plan, BESIDE)
+        if again.whole is not None:
+            self._first *= again.whole / self._best
+            self._best, self._crowd = again.whole, again.crowd
 
     def _try_instead(self, added: tuple[LeverSetting, ...], lever: str) -> None:
         """A second look at what was kept first: it counts as one."""

@@ -26,6 +26,9 @@ class Score:
     steps: int | None = None
     """Of a training that is so short that all of it was seen."""
 
+    crowd: float = 0.0
+    """The share of the cores' time that others took meanwhile, and that may be missing."""
+
     @property
     def whole(self) -> float | None:
         """With what comes once, where it is known over how many steps that is to be won back."""

@@ -28,13 +28,9 @@ class Company:
     idle: float
 
     @property
-    def taken(self) -> float:
-        return self.others + self.stolen
-
-    @property
-    def is_in_the_way(self) -> bool:
-        """Where more of the cores' time is left over, others took what the job did not want."""
-        return self.idle <= IN_THE_WAY
+    def crowd(self) -> float:
+        """The share that the job may have missed: none where others took what it did not want."""
+        return self.others + self.stolen if self.idle <= IN_THE_WAY else 0.0
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from math import prod
 from hotloop.equivalence.judge import Equivalence
 from hotloop.plan import Plan
 from hotloop.search.candidate import Candidate
-from hotloop.search.climb import Bench, BudgetSpent, Climb, Tried, climb
+from hotloop.search.climb import BESIDE, Bench, BudgetSpent, Climb, Tried, climb
 from hotloop.search.compare import LEAST_GAIN
 from hotloop.search.doubt import doubts
 from hotloop.search.interactions import apart, combined, names, without
@@ -28,6 +28,7 @@ from hotloop.workshop.outlook import (
     is_short,
     once_more,
 )
+from hotloop.workshop.scores import score_of
 from hotloop.workshop.soak import NOT_BORNE
 from hotloop.workshop.workshop import Workshop
 
@@ -48,19 +49,26 @@ class _UntilSomethingHelps:
     """Of the job as it is."""
     cut: Sequence[Trial]
     """Of plans that there was no time for: what is quick does not wait for them again."""
-    has_helped: bool = False
+    latest: float | None = None
+
+    @property
+    def has_helped(self) -> bool:
+        return self.latest is not None and self.latest * (1 + LEAST_GAIN) <= self.score
 
     @property
     def spent(self) -> float:
         return self.bench.spent
 
     def measure(self, plan: Plan, purpose: str, give_up_above: float | None = None) -> Score:
-        if self.has_helped:
+        if self.has_helped and purpose != BESIDE:
             raise BudgetSpent
         if reason := next((one.reason for one in self.cut if one.is_for(plan, purpose)), ""):
             return Score(None, reason)
         score = self.bench.measure(plan, purpose, give_up_above)
-        self.has_helped = score.value is not None and score.value * (1 + LEAST_GAIN) <= self.score
+        if purpose != BESIDE:
+            self.latest = score.value
+        elif score.value is not None:
+            self.score = score.value
         return score
 
 
@@ -111,7 +119,7 @@ class Choice:
             barred = {*self.excluded, *self.unfit}
             left = [one for one in candidates if one.lever not in barred]
             found = self._climbed(left, baseline, score, patience, footing)
-            found = self._believed(found, score, footing)
+            found = self._believed(found, footing)
             if found.plan == footing.plan:
                 return found.plan
             plan = self._examined(found.plan, footing, examiner)
@@ -131,18 +139,20 @@ class Choice:
         workshop = self._workshop
         workshop.keep_back(AFTER_THE_CLIMB)
         in_haste = is_short(candidates, workshop.left, once_more(baseline))
-        found = climb(score, candidates, workshop, patience, footing.plan, in_haste)
+        crowd = score_of(baseline, footing.options.objective).crowd
+        told = footing.plan, in_haste, crowd
+        found = climb(score, candidates, workshop, patience, *told)
         workshop.keep_back(Later())
         cut = [trial for trial in workshop.record.trials if _is_cut(trial)]
         patience += sum(trial.seconds for trial in cut)  # they tell nothing of their plans
         if found.untried and found.plan.is_empty and workshop.spent <= patience:
             # As long as there is nothing to prove, no time need be kept for it.
             first = _UntilSomethingHelps(workshop, score, cut)
-            found = climb(score, candidates, first, patience, footing.plan, in_haste)
+            found = climb(score, candidates, first, patience, *told)
             too_long = [one for one in cut if one.seconds * lengths.MORE >= workshop.left]
             if found.plan.is_empty and len(too_long) < len(cut):
                 last = _UntilSomethingHelps(workshop, score, too_long)
-                again = climb(score, candidates, last, patience, footing.plan, in_haste)
+                again = climb(score, candidates, last, patience, *told)
                 found = _both(found, again)
         found = self._with_earlier(found)
         footing.note(climb=found)
@@ -150,14 +160,12 @@ class Choice:
         self._gains |= {one.lever: one.best / (one.score.value or one.best) for one in kept}
         return found
 
-    def _believed(self, found: Climb, score: float, footing: Footing) -> Climb:
+    def _believed(self, found: Climb, footing: Footing) -> Climb:
         """Without a plan, where what it seemed to win does not hold. Memory is what it is."""
-        best = [one.score.value for one in found.tried if one.plan == found.plan]
-        if found.plan == footing.plan or footing.options.objective != "speed" or not best:
+        if found.plan == footing.plan or footing.options.objective != "speed":
             return found
-        gain = score / (best[-1] or score)
         self._workshop.keep_back(AFTER_THE_CLIMB)
-        reason = doubts(footing.plan, found.plan, gain, self._workshop)
+        reason = doubts(footing.plan, found.plan, found.gain, self._workshop)
         self._workshop.keep_back(Later())
         if not reason:
             return found

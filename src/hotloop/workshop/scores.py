@@ -27,7 +27,8 @@ def score_of(trial: Trial, objective: str, steps: int | None = None) -> Score:
     if found is None:
         return Score(None, "Too few steps were seen.")
     once = sum(receipt.once_seconds for receipt in trial.receipts)
-    return Score(found.step.mean / trial.own_batches, once=once, steps=steps)
+    crowd = trial.company.crowd if trial.company else 0.0
+    return Score(found.step.mean / trial.own_batches, once=once, steps=steps, crowd=crowd)
 
 
 def undisturbed(
