@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hotloop.tried import AnomalyTried, ThreadsTried
+
 PACKAGES = ("site-packages", "dist-packages")
 """Folders that hold what was installed, in an environment of the user's own too."""
 
@@ -244,17 +246,6 @@ class Pass:
 
 
 @dataclass(frozen=True)
-class ThreadsTried:
-    """Steps with as many threads as there are cores, and with those that the job has, in turns."""
-
-    threads: int
-    seconds: float
-    """Of a step with these, …"""
-    own_seconds: float
-    """… and with the job's own."""
-
-
-@dataclass(frozen=True)
 class Inspection:
     steps: int = 0
     """Whole steps that were looked into."""
@@ -268,6 +259,8 @@ class Inspection:
     """Of a step, end to end, while a loader kept workers that it usually ends. One entry a pass."""
     threads_tried: ThreadsTried | None = None
     """None: the job has no more threads than there are cores."""
+    anomaly_tried: AnomalyTried | None = None
+    """None: the job has no anomaly detection on."""
     synchronisations: list[Synchronisation] = field(default_factory=list)
     operators: Operators | None = None
     losses: list[LossSeen] = field(default_factory=list)

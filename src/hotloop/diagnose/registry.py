@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hotloop.diagnose.base import Rule
 from hotloop.diagnose.rules.allocator_thrash import allocator_thrash
+from hotloop.diagnose.rules.anomaly_detection import anomaly_detection
 from hotloop.diagnose.rules.at_the_roof import at_the_roof
 from hotloop.diagnose.rules.between_passes import between_passes
 from hotloop.diagnose.rules.broken_loss import broken_loss
@@ -47,6 +48,7 @@ RULES: tuple[Rule, ...] = (
     layout_conversions,
     optimizer_bound,
     recompilation,
+    anomaly_detection,
     short_last_batch,
     too_many_threads,
     too_few_threads,

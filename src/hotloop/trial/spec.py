@@ -109,7 +109,8 @@ class Look:
     kept_passes: int = 15
     """Over the data, by a loader that is told to keep its workers."""
     tried_steps: int = 12
-    """With fewer threads, and with the job's own, where those are too many."""
+    """With fewer threads, and with the job's own, where those are too many; without anomaly
+    detection, and with it."""
     counted_steps: int = 2
     """Whose every operator is looked at, which makes them many times slower."""
 

@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from hotloop.diagnose.rules.too_many_threads import too_many_threads
-from hotloop.inspection import Call, Inspection, ThreadsTried
+from hotloop.inspection import Call, Inspection
 from hotloop.levers.threads import LOST
 from hotloop.measurement import Software
+from hotloop.tried import ThreadsTried
 from tests.diagnose.making import case, users
 from tests.diagnose.rules.test_too_few_threads import computes
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from hotloop.inspection import ThreadsTried
-from hotloop.runtime.look import fewer_threads
+from hotloop.runtime.look import fewer_threads, turns
 from hotloop.runtime.look.fewer_threads import FewerThreadsProbe
+from hotloop.tried import ThreadsTried
 
 
 class FakeTorch:
@@ -34,7 +34,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(fewer_threads, "perf_counter", made)
+    monkeypatch.setattr(turns, "perf_counter", made)
     monkeypatch.setattr(fewer_threads, "usable_cores", lambda: 2)
     return made
 

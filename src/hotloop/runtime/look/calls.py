@@ -40,6 +40,7 @@ class CallProbe:
         self._watch(patches, torch, "save", "torch.save")
         self._watch(patches, torch.cuda, "empty_cache", "empty_cache")
         self._watch(patches, torch, "set_num_threads", "torch.set_num_threads")
+        self._watch(patches, torch, "set_anomaly_enabled", "set_anomaly_enabled")
 
     def _watch(self, patches: Patches, owner: Any, name: str, what: str) -> None:
         original = getattr(owner, name)

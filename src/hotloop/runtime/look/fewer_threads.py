@@ -1,22 +1,15 @@
 """How long a step takes with no more threads than there are cores, where a job has more.
 
-They wait for each other, and for their turn: how much that costs cannot be computed, only tried. So
-for some steps torch computes with fewer, and for as many in between with what the job asked for.
+They wait for each other, and for their turn: how much that costs cannot be computed, only tried.
 """
 
 from __future__ import annotations
 
-import statistics
-from time import perf_counter
 from typing import Any
 
-from hotloop.inspection import ThreadsTried
 from hotloop.levers.threads import usable_cores
-
-BLOCK = 3
-"""Steps with the same number. The first of them is not counted: threads begin and end in it."""
-FEWEST = 2
-"""Counted, of each."""
+from hotloop.runtime.look.turns import Turns
+from hotloop.tried import ThreadsTried
 
 
 class FewerThreadsProbe:
@@ -25,9 +18,7 @@ class FewerThreadsProbe:
         self._set, self._get = torch._C.set_num_threads, torch.get_num_threads
         self._cores = usable_cores()
         self._own = 0
-        self._seconds: dict[int, list[float]] = {}
-        self._made = 0
-        self._since = 0.0
+        self._turns = Turns(lambda fewer: self._set(self._cores if fewer else self._own))
 
     @property
     def is_worth_it(self) -> bool:
@@ -35,29 +26,15 @@ class FewerThreadsProbe:
 
     @property
     def tried(self) -> ThreadsTried | None:
-        own, fewer = (self._seconds.get(number, []) for number in (self._own, self._cores))
-        if min(len(own), len(fewer)) < FEWEST:
-            return None
-        return ThreadsTried(self._cores, statistics.median(fewer), statistics.median(own))
+        seconds = self._turns.seconds
+        return None if seconds is None else ThreadsTried(self._cores, *seconds)
 
     def begin(self) -> None:
         self._own = self._get()
-        self._seconds = {self._own: [], self._cores: []}
-        self._made, self._since = 0, perf_counter()
+        self._turns.begin()
 
     def stepped(self) -> None:
-        if self._made % BLOCK:
-            self._seconds[self._number].append(perf_counter() - self._since)
-        self._made += 1
-        if not self._made % BLOCK:
-            self._set(self._number)
-        self._since = perf_counter()
+        self._turns.stepped()
 
     def end(self) -> None:
-        if self._own:
-            self._set(self._own)
-
-    @property
-    def _number(self) -> int:
-        """Of the step that is under way."""
-        return self._cores if self._made // BLOCK % 2 else self._own
+        self._turns.end()

@@ -2,9 +2,9 @@
 
 First some steps to warm up; then the training thread is sampled, while its waits and the loader are
 watched; then, on a GPU, a few steps under torch's profiler, or, on a CPU, a few with the loader's
-workers held, a few with workers kept that each pass starts anew, and a few with fewer threads; and
-at last every operator of a step or two is counted. Each kind of looking disturbs what the next
-would see, so they take turns.
+workers held, a few with workers kept that each pass starts anew, and a few with fewer threads; a few
+without anomaly detection, where that is on; and at last every operator of a step or two is counted.
+Each kind of looking disturbs what the next would see, so they take turns.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from hotloop.runtime.look.kernels import KernelProbe
 from hotloop.runtime.look.loading import LoaderProbe
 from hotloop.runtime.look.losses import LossCalls
 from hotloop.runtime.look.memory import MemoryProbe, swapped
+from hotloop.runtime.look.no_anomaly import NoAnomalyProbe
 from hotloop.runtime.look.operators import OperatorProbe
 from hotloop.runtime.look.sampler import Sampler
 from hotloop.runtime.look.waits import WaitProbe
@@ -54,6 +55,8 @@ class Looking:
         self._alone = AloneProbe()
         self._keeping = KeepingProbe()
         self._threads = FewerThreadsProbe(torch)
+        self._anomaly = NoAnomalyProbe(torch)
+        self._untried: list[FewerThreadsProbe | NoAnomalyProbe] = [self._threads, self._anomaly]
         self._calls = CallProbe(torch)
         self._waits = WaitProbe(torch) if torch.version.cuda or torch.version.hip else None
         self._kernel_probe = KernelProbe(torch)
@@ -79,6 +82,7 @@ class Looking:
         self._handing.attach(seams)
         self._keeping.attach(seams)
         self._calls.attach(seams, self._patches)
+        self._anomaly.attach(seams)
         self._operator_probe.attach(seams)
         self._losses.attach(seams)
         seams.step.after.append(lambda args, result, began: self._optimizers.add(args[0]))
@@ -98,6 +102,7 @@ class Looking:
         self._sampler.stop()
         self._alone.end()
         self._threads.end()
+        self._anomaly.end()
         self._patches.restore()
         calls = self._calls
         return Inspection(
@@ -108,6 +113,7 @@ class Looking:
             handed_seconds=self._handing.seconds,
             kept_seconds=self._keeping.seconds,
             threads_tried=self._threads.tried,
+            anomaly_tried=self._anomaly.tried,
             synchronisations=self._waits.synchronisations if self._waits else [],
             operators=self._operators,
             losses=self._losses.seen(),
@@ -155,7 +161,7 @@ class Looking:
                 self._alone.begin()
                 self._next(self._holding, steps, seconds)
                 return False
-            self._try_threads(steps, seconds)
+            self._try(steps, seconds)
         return False
 
     def _holding(self, steps: int, seconds: float) -> bool:
@@ -168,7 +174,7 @@ class Looking:
                 self._loading.rests = True
                 self._next(self._keeping_workers, steps, seconds)
                 return False
-            self._try_threads(steps, seconds)
+            self._try(steps, seconds)
         return False
 
     def _keeping_workers(self, steps: int, seconds: float) -> bool:
@@ -178,22 +184,25 @@ class Looking:
         if enough or took >= self._look.most_seconds / 3:
             self._keeping.end()
             self._loading.rests = False
-            self._try_threads(steps, seconds)
+            self._try(steps, seconds)
         return False
 
-    def _try_threads(self, steps: int, seconds: float) -> None:
-        if not self._look.tried_steps or not self._threads.is_worth_it:
+    def _try(self, steps: int, seconds: float) -> None:
+        """What is still to be tried; and when nothing is, the last turn."""
+        while self._untried and not (self._look.tried_steps and self._untried[0].is_worth_it):
+            del self._untried[0]
+        if not self._untried:
             self._count_operators(steps, seconds)
             return
-        self._threads.begin()
-        self._next(self._trying_threads, steps, seconds)
+        self._untried[0].begin()
+        self._next(self._trying, steps, seconds)
 
-    def _trying_threads(self, steps: int, seconds: float) -> bool:
+    def _trying(self, steps: int, seconds: float) -> bool:
         made, took = steps - self._since[0], seconds - self._since[1]
-        self._threads.stepped()
+        self._untried[0].stepped()
         if made >= self._look.tried_steps or took >= self._look.most_seconds / 3:
-            self._threads.end()
-            self._count_operators(steps, seconds)
+            self._untried.pop(0).end()
+            self._try(steps, seconds)
         return False
 
     def _starting(self, steps: int, seconds: float) -> bool:
@@ -206,7 +215,8 @@ class Looking:
         if made >= self._look.profiled_steps or took >= self._look.most_seconds:
             with self._noting("kernels on the device"):
                 self._kernels = self._kernel_probe.stop(made)
-            self._count_operators(steps, seconds)
+            self._untried.remove(self._threads)  # which do not matter beside a GPU
+            self._try(steps, seconds)
         return False
 
     def _count_operators(self, steps: int, seconds: float) -> None:
