@@ -107,6 +107,8 @@ class OperatorLine:
     bytes: float = 0.0
     copied: float = 0.0
     """Bytes that they copied from the host to a GPU."""
+    only_read: bool = False
+    """Nothing but Python takes up what they compute: a number that is printed, a condition."""
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,18 @@ from hotloop.diagnose.call_sites import (
     in_the_dataset,
     is_idle,
 )
+from hotloop.diagnose.checkpoints import is_saving
 from hotloop.diagnose.loading import Loading, given_a_core, loading
-from hotloop.diagnose.sightings import Sighting, at_training, in_workers, share, sightings
+from hotloop.diagnose.loops import at_a_loop
+from hotloop.diagnose.side_jobs import beside_the_training
+from hotloop.diagnose.sightings import (
+    Sighting,
+    at_training,
+    in_workers,
+    innermost,
+    share,
+    sightings,
+)
 from hotloop.diagnose.steady import Span, steady_spans, steady_steps
 from hotloop.diagnose.wording import percent, seconds, times
 from hotloop.inspection import Frame
@@ -62,7 +72,28 @@ def seen_loading(case: Case) -> list[Sighting]:
     workers = case.loader.workers if case.loader else 0
     if workers:
         return [sighting for sighting in in_workers(case) if not is_idle(sighting)]
-    return [sighting for sighting in sightings(case) if sighting.phase == Phase.DATA]
+    seen = [sighting for sighting in sightings(case) if sighting.phase == Phase.DATA]
+    if case.loader is not None:
+        return seen
+    draws = is_drawing(case)
+    return [sighting for sighting in seen if draws(sighting)]
+
+
+def is_drawing(case: Case) -> Callable[[Sighting], bool]:
+    """Without a loader all that lies between two steps passes for data; some of it is not."""
+    looped, queueing, beside = at_a_loop(case), _queueing(case), beside_the_training(case)
+    return lambda one: not (is_saving(one) or looped(one) or queueing(one) or beside(one))
+
+
+def _queueing(case: Case) -> Callable[[Sighting], bool]:
+    """Whether a thread was seen at a line that keeps a GPU at work, or waits for it."""
+    inspection = case.inspection
+    lines = inspection.operators.lines if inspection and inspection.operators else []
+    places = {line.place for line in lines if 2 * line.on_gpu > line.operators}
+    waits = inspection.synchronisations if inspection else []
+    places |= {frame for wait in waits if (frame := innermost(wait.stack))}
+    at = {(place.file, place.line) for place in places}
+    return lambda seen: seen.line is not None and (seen.line.file, seen.line.line) in at
 
 
 def _worker_start(case: Case, load: Loading) -> Cause | None:

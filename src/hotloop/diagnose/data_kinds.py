@@ -20,18 +20,18 @@ class Kind(StrEnum):
 
 _FILES = {
     Kind.CONVERSION: r"$^",  # told by names alone: these lie among the augmentations
-    Kind.TOKENISATION: r"/(tokenizers|sentencepiece|tiktoken|spacy|nltk)/|/tokenization_",
+    Kind.TOKENISATION: r"/(tokenizers|sentencepiece|tiktoken|spacy|nltk|re|regex)/|/tokenization_",
     Kind.AUGMENTATION: r"/(torchvision/transforms|albumentations|imgaug|kornia"
     r"|torchaudio/transforms|audiomentations)/",
     Kind.DECODING: r"/(PIL|cv2|torchvision/io|imageio|skimage/io|h5py|pydicom|nibabel|soundfile"
-    r"|decord|av|torchcodec|json)/|/(gzip|lzma|bz2|zipfile|csv|pickle)\.py|/_?npyio(_impl)?\.py",
+    r"|decord|av|torchcodec|json)/|/(gzip|lzma|bz2|zipfile|tarfile|csv|pickle)\.py|/_?npyio(_impl)?\.py",
     Kind.COLLATION: r"/torch/utils/data/_utils/collate\.py",
 }
 _NAMES = {
     # Which draw nothing: the same item comes out of them every time.
     Kind.CONVERSION: r"\b(to_?tensor|pil_to_tensor|to_?image|to_?dtype|normalize"
     r"|convert_image_dtype)\b",
-    Kind.TOKENISATION: r"token",
+    Kind.TOKENISATION: r"token|\b(re|regex)\.(findall|finditer|split|sub|match|search)$",
     # Not "transform" within "Transformer", which is a model.
     Kind.AUGMENTATION: r"augment|transform(?!er)|flip|crop|rotat|blur|noise|jitter|mixup|cutout"
     r"|resiz|affine|grid_sample|warp|distort",

@@ -26,6 +26,7 @@ from hotloop.diagnose.rules.pageable_copies import pageable_copies
 from hotloop.diagnose.rules.python_loop import python_loop
 from hotloop.diagnose.rules.recompilation import recompilation
 from hotloop.diagnose.rules.short_last_batch import short_last_batch
+from hotloop.diagnose.rules.side_work import side_work
 from hotloop.diagnose.rules.swapping import swapping
 from hotloop.diagnose.rules.synchronisation import synchronisation
 from hotloop.diagnose.rules.tiny_batch import tiny_batch
@@ -60,6 +61,7 @@ RULES: tuple[Rule, ...] = (
     evaluation,
     evaluation_with_gradients,
     checkpointing,
+    side_work,
     between_passes,
     broken_loss,
     at_the_roof,

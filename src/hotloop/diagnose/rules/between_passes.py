@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from hotloop.diagnose.base import Case, Effort, Finding
 from hotloop.diagnose.call_sites import dearest, distinct
-from hotloop.diagnose.sightings import Sighting, innermost, sightings
+from hotloop.diagnose.loops import at_a_loop
+from hotloop.diagnose.side_jobs import beside_the_training
+from hotloop.diagnose.sightings import Sighting, innermost, of_a_step, sightings
 from hotloop.diagnose.wording import percent, seconds
 from hotloop.inspection import Frame
 from hotloop.timeline import Phase
@@ -14,16 +16,22 @@ from hotloop.timeline import Phase
 MUCH = 0.15
 """Of a step. Some time always goes by in the loop itself."""
 
+REST = (Phase.REST,)
 MODULE = "torch/nn/modules/module.py"
 """In the path of the file that stands between the line that calls a module and the module's own."""
 
 
 def between_passes(case: Case) -> Finding | None:
-    share = case.share(Phase.REST)
+    every, beside, looped = sightings(case), beside_the_training(case), at_a_loop(case)
+
+    def told(sighting: Sighting) -> bool:
+        return bool(beside(sighting)) or looped(sighting)
+
+    share = case.share(Phase.REST) - of_a_step(case, every, told, REST)
     # On a GPU that is where the CPU waits for what it has queued.
     if case.on_gpu or share < MUCH:
         return None
-    seen = [one for one in sightings(case) if one.phase == Phase.REST]
+    seen = [one for one in every if one.phase == Phase.REST and not told(one)]
     return Finding(
         rule="between_passes",
         title=f"{percent(share)} of a step goes by between its parts, unaccounted for",

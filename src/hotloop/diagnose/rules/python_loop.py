@@ -17,8 +17,8 @@ ELEMENTS_A_SECOND = 1e9
 """What one core works off in an operator on whole tensors, roughly: it remains to be done."""
 TINY_NS = 10_000
 """Of a kernel: what an operator on few elements may take on a GPU."""
-CALLED_FROM = (Phase.DATA, Phase.FORWARD, Phase.REST)
-"""Phases in which the user's own lines are on the stack."""
+CALLED_FROM = (Phase.DATA, Phase.FORWARD, Phase.OPTIMIZER, Phase.REST)
+"""Phases in which the user's own lines are on the stack; gradients are clipped by some."""
 
 
 def python_loop(case: Case) -> Finding | None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from hotloop.diagnose import data_causes
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
 from hotloop.diagnose.call_sites import dearest_lines, distinct
-from hotloop.diagnose.checkpoints import is_saving
 from hotloop.diagnose.gpu_time import Idle, gpu_time
 from hotloop.diagnose.loading import loading
-from hotloop.diagnose.loops import at_a_loop
-from hotloop.diagnose.sightings import Sighting, innermost, share, sightings
+from hotloop.diagnose.sightings import share, sightings
 from hotloop.diagnose.wording import percent, seconds, times
 from hotloop.timeline import Phase
 
@@ -71,26 +67,11 @@ def _takes(case: Case, wait: float) -> float:
 
 
 def _drawing(case: Case) -> float:
-    """Without a loader all that lies between two steps passes for data; some of it is not."""
+    """The part of the phase that is."""
     if case.loader is not None:
         return 1.0
-    looped, queueing = at_a_loop(case), _queueing(case)
-    return 1 - share(
-        sightings(case),
-        lambda sighting: is_saving(sighting) or looped(sighting) or queueing(sighting),
-        among=lambda sighting: sighting.phase == Phase.DATA,
-    )
-
-
-def _queueing(case: Case) -> Callable[[Sighting], bool]:
-    """Whether a thread was seen at a line that keeps a GPU at work, or waits for it."""
-    inspection = case.inspection
-    lines = inspection.operators.lines if inspection and inspection.operators else []
-    places = {line.place for line in lines if 2 * line.on_gpu > line.operators}
-    waits = inspection.synchronisations if inspection else []
-    places |= {frame for wait in waits if (frame := innermost(wait.stack))}
-    at = {(place.file, place.line) for place in places}
-    return lambda seen: seen.line is not None and (seen.line.file, seen.line.line) in at
+    seen, draws = sightings(case), data_causes.is_drawing(case)
+    return 1 - share(seen, lambda one: not draws(one), among=lambda one: one.phase == Phase.DATA)
 
 
 def _title(wait: float, cause: str) -> str:
@@ -106,7 +87,7 @@ def _evidence(case: Case, wait: float, saved: float) -> tuple[str, ...]:
     found = (f"the next batch takes {of_a_step}, with {times(case.loader.workers, 'worker')}",)
     if saved <= wait:
         return found
-    return (*found, f"its {times(case.cores, 'core')} are short: loading also slows the training")
+    return (*found, f"{times(case.cores, 'core')} cannot do both: loading also slows the training")
 
 
 def _levers(case: Case, cause: str) -> tuple[str, ...]:

@@ -2,9 +2,9 @@
 
 First some steps to warm up; then the training thread is sampled, while its waits and the loader are
 watched; then, on a GPU, a few steps under torch's profiler, or, on a CPU, a few with the loader's
-workers held, a few with workers kept that each pass starts anew, and a few with fewer threads; a few
-without anomaly detection, where that is on; and at last every operator of a step or two is counted.
-Each kind of looking disturbs what the next would see, so they take turns.
+workers held, a few with workers kept that each pass starts anew, and a few with fewer threads; on
+either a few without anomaly detection, where that is on; and at last every operator of a step or
+two is counted. Each kind of looking disturbs what the next would see, so they take turns.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from hotloop.runtime.look.course import MemoryCourse
 from hotloop.runtime.look.dispatching import every_operator
 from hotloop.runtime.look.flops import Formulas, is_heavy
 from hotloop.runtime.look.frames import Frames
+from hotloop.runtime.look.uses import Uses
 from hotloop.runtime.patches import Patches
 from hotloop.seams import Seams
 
@@ -68,6 +69,8 @@ class OperatorProbe:
         self._line_of: dict[int, int | None] = {}
         """The line whose operator a backward node undoes, by the node's sequence number."""
         self._undoing: _Line | None = None
+        self._undoing_key: tuple[int | None, str] = None, "forward"
+        self._uses = Uses()
 
     def attach(self, seams: Seams) -> None:
         seams.batch.before.append(lambda args, kwargs: self._load(True))
@@ -158,10 +161,11 @@ class OperatorProbe:
         self._by_name[name] += 1
         line = self._undone()
         if line is None:
-            line = self._note_forward(name, inputs, results, ns)
+            line = self._note_forward(name, inputs, results, ns, function._schema.is_mutable)
         else:
             line.backward_ns += ns
             line.backward_operators += 1
+            self._uses.backward(self._undoing_key, inputs, results)
         if not name.startswith("empty") and not _is_view(function, inputs, results):
             moved = sum(one.nbytes for one in (*inputs, *results))
             self._bytes += moved
@@ -176,10 +180,13 @@ class OperatorProbe:
         elif is_heavy(name) and not _is_view(function, inputs, results):
             self._without_formula[name] += 1
 
-    def _note_forward(self, name: str, inputs: list[Any], results: list[Any], ns: int) -> _Line:
+    def _note_forward(
+        self, name: str, inputs: list[Any], results: list[Any], ns: int, writes: bool
+    ) -> _Line:
         frame = sys._getframe(1)
         number = self._frames.line(frame)
         line = self._lines[number, self._phase]
+        self._uses.forward((number, self._phase), name, inputs, results, writes)
         line.operators += 1
         line.ns += ns
         line.elements.append(results[0].numel() if results else 0)
@@ -207,7 +214,8 @@ class OperatorProbe:
         """
         node = self._torch._C._current_autograd_node()
         if node is not None:
-            self._undoing = self._lines[self._line_of.get(node._sequence_nr()), "forward"]
+            self._undoing_key = self._line_of.get(node._sequence_nr()), "forward"
+            self._undoing = self._lines[self._undoing_key]
         elif self._torch._C._current_graph_task_id() < 0:
             self._undoing = None
         return self._undoing
@@ -226,6 +234,7 @@ class OperatorProbe:
         return None
 
     def _kept_lines(self) -> list[OperatorLine]:
+        read = self._uses.only_read()
         kept = [
             OperatorLine(
                 place=self._frames.known[number],
@@ -242,6 +251,7 @@ class OperatorProbe:
                 flops=line.flops,
                 bytes=line.bytes,
                 copied=line.copied,
+                only_read=(number, phase) in read,
             )
             for (number, phase), line in self._lines.items()
             if number is not None
