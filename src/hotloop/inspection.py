@@ -237,14 +237,13 @@ class Compilation:
 
 @dataclass(frozen=True)
 class Pass:
-    """A root module was called with gradients on, in evaluation mode, by the script.
-
-    No gradient has reached what came out of it.
-    """
+    """A root module was called with gradients on, and none has reached what came out of it."""
 
     stack: list[Frame]
     time_ns: int
     seconds: float
+    training: bool = False
+    """It was in training mode."""
 
 
 @dataclass(frozen=True)

@@ -181,6 +181,8 @@ class Precision:
     cudnn_benchmark: bool = False
     deterministic: bool = False
     """The script wants the same bits every time, of cuDNN or of all of torch."""
+    default_dtype: str = "float32"
+    """Of tensors that are made without one."""
 
 
 @dataclass(frozen=True)

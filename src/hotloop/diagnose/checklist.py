@@ -19,6 +19,7 @@ LOADER_RULES = ("waiting_for_data", "pageable_copies")
 BATCH_RULES = ("tiny_batch", "microbatches", "short_last_batch")
 VECTORISED_RULES = ("python_loop",)
 INFERENCE_RULES = ("evaluation_with_gradients",)
+PRECISION_RULES = ("double_precision", "fp32_matmul")
 COMPILE_RULES = ("recompilation",)
 HELPED_BY_COMPILING = ("launch_bound", "memory_bandwidth")
 
@@ -99,7 +100,7 @@ def _batch(case: Case, found: Found) -> Answer:
 
 
 def _precision(case: Case, found: Found) -> Answer:
-    if failed := _failed(found, ("fp32_matmul",)):
+    if failed := _failed(found, PRECISION_RULES):
         return failed
     inventory = case.measurement.inventory
     lower = {inventory.precision.autocast, *(d for m in inventory.models for d in m.dtypes)}
@@ -146,7 +147,8 @@ def _vectorised(case: Case, found: Found) -> Answer:
 def _inference(case: Case, found: Found) -> Answer:
     if failed := _failed(found, INFERENCE_RULES):
         return failed
-    if case.inspection is not None and (passes := case.inspection.evaluations_with_gradients):
+    every = case.inspection.evaluations_with_gradients if case.inspection else []
+    if passes := [one for one in every if not one.training]:
         where = "".join(f": {at(line)}" for line in dearest_calls(passes)[:1])
         return Status.FAILED, f"a model in evaluation mode runs with gradients on{where}"
     if Kind.NO_GRAD_BEGIN in case.measurement.events.kind:

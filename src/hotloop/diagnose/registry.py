@@ -9,6 +9,7 @@ from hotloop.diagnose.rules.at_the_roof import at_the_roof
 from hotloop.diagnose.rules.between_passes import between_passes
 from hotloop.diagnose.rules.broken_loss import broken_loss
 from hotloop.diagnose.rules.checkpointing import checkpointing
+from hotloop.diagnose.rules.double_precision import double_precision
 from hotloop.diagnose.rules.empty_cache import empty_cache
 from hotloop.diagnose.rules.evaluation import evaluation
 from hotloop.diagnose.rules.evaluation_with_gradients import evaluation_with_gradients
@@ -45,6 +46,7 @@ RULES: tuple[Rule, ...] = (
     launch_bound,
     memory_bandwidth,
     fp32_matmul,
+    double_precision,
     handwritten_attention,
     layout_conversions,
     optimizer_bound,

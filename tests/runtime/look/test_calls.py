@@ -43,12 +43,15 @@ def found_by_discovery(torch: Any, model: Any) -> None:
 def test_evaluation_with_gradients(torch: Any, probe: CallProbe) -> None:
     model = torch.nn.Linear(3, 1)
     found_by_discovery(torch, model)
-    model(torch.ones(2, 3))  # training
+    model(torch.ones(2, 3)).sum().backward()  # training
     model.eval()
     model(torch.ones(2, 3))  # the one
     with torch.no_grad():
         model(torch.ones(2, 3))
     assert [one.stack[-1].source for one in probe.passes] == ["model(torch.ones(2, 3))  # the one"]
+    model.train()
+    model(torch.ones(2, 3))  # evaluated all the same
+    assert [one.training for one in probe.passes] == [False, True]
 
 
 @pytest.mark.parametrize("as_list", [False, True])
@@ -67,12 +70,12 @@ def test_a_pass_that_gradients_flow_through_is_no_evaluation(
     for _ in range(3):
         judged = judge(model(torch.ones(2, 3)))
         loss = (judged["of layers"][1] if as_list else judged).sum()
-        assert len(probe.passes) <= 1
+        assert len([one for one in probe.passes if not one.training]) <= 1
         loss.backward()
         assert probe.passes == []
     assert model.weight.grad.sum() == 3 * 3 * 2 * judge.weight.sum() * (2 if as_list else 1)
     judge(model(torch.ones(2, 3)))  # and is not differentiated
-    (left,) = probe.passes
+    (left,) = (one for one in probe.passes if not one.training)
     assert left.stack[-1].source.endswith("# and is not differentiated")
 
 

@@ -9,40 +9,69 @@ from collections import Counter
 from hotloop import timeline
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
 from hotloop.diagnose.call_sites import dearest_calls, distinct
+from hotloop.diagnose.loading import FAR_OFF
 from hotloop.diagnose.steady import spans, step_ends
 from hotloop.diagnose.wording import percent, seconds
-from hotloop.inspection import Frame
+from hotloop.inspection import Pass
 from hotloop.measurement import Kind
 from hotloop.timeline import Phase, Step
 
 SAVED = 0.25
 """Of such a pass, without gradients. Between nothing, where large operators do all the work, and
 a third, where there are many small ones or layers that have a path of their own for inference."""
+FEW = 0.5
+"""Of the steps. What is called in more of them, in training mode, belongs to the training: a GAN's
+generator, whose pictures its critic is shown."""
 
 
 def evaluation_with_gradients(case: Case) -> Finding | None:
-    seen = case.inspection.evaluations_with_gradients if case.inspection else []
+    seen = _seen(case)
     steps = timeline.steps(case.measurement.events)[1:]
     spent, count = _beyond_usual(case, steps)
     whole = sum(step.seconds + step.evaluation for step in steps)
-    share = spent / whole * SAVED if whole else 0.0
-    if not seen or not count:
+    if not seen or not count or not whole:
         return None
+    spent = min(spent, _looked(case, seen) * whole)
+    share = spent / whole * SAVED
+    trains = all(one.training for one in seen)
+    what = "Evaluation" if not trains else "What nothing differentiates"
+    mode = "training" if trains else "evaluation"
     return Finding(
         rule="evaluation_with_gradients",
-        title=f"Evaluation runs with gradients enabled, for {percent(spent / whole)} of the run",
+        title=f"{what} runs with gradients enabled, for {percent(spent / whole)} of the run",
         share=share,
         remedy="Evaluate under torch.no_grad() or torch.inference_mode().",
         effort=Effort.LINES,
         evidence=(
-            f"{count:,} passes in evaluation mode that no backward pass followed took "
+            f"{count:,} passes in {mode} mode that no backward pass followed took "
             f"{seconds(spent / count)} each",
             f"estimate: without gradients they take {percent(SAVED)} less, and far less memory",
             "the share is of the run that was timed, not of a step",
         ),
-        places=_places(case),
+        places=distinct(dearest_calls(seen)),
         is_limit=share >= LEAST_SHARE,
     )
+
+
+def _seen(case: Case) -> list[Pass]:
+    """Those in evaluation mode; and if there are none, those in training mode that are seldom."""
+    every = case.inspection.evaluations_with_gradients if case.inspection else []
+    evaluated = [one for one in every if not one.training]
+    if evaluated or case.looked is None:
+        return evaluated
+    events = case.looked.events
+    ends = step_ends(events)
+    met = {bisect_left(ends, one.time_ns) for one in every}
+    return every if len(met) <= FEW * len(ends) else []
+
+
+def _looked(case: Case, seen: list[Pass]) -> float:
+    """The most that they can be of the run: of the one that was looked into. All: not known."""
+    if case.looked is None or not all(one.training for one in seen):
+        return 1.0
+    times_ns = case.looked.events.time_ns
+    ran = (times_ns[-1] - times_ns[0]) / 1e9
+    return min(FAR_OFF * sum(one.seconds for one in seen) / ran, 1.0) if ran else 1.0
 
 
 def _beyond_usual(case: Case, steps: list[Step]) -> tuple[float, int]:
@@ -62,8 +91,3 @@ def _beyond_usual(case: Case, steps: list[Step]) -> tuple[float, int]:
         if n > usual
     ]
     return sum(max(one, 0.0) for one, _ in beyond), sum(n for _, n in beyond)
-
-
-def _places(case: Case) -> tuple[Frame, ...]:
-    passes = case.inspection.evaluations_with_gradients if case.inspection else []
-    return distinct(dearest_calls(passes))

@@ -22,7 +22,7 @@ class CallProbe:
         self._thread = threading.get_ident()
         self.calls: list[Call] = []
         self._passes: dict[int, Pass] = {}
-        """In evaluation mode, by the order of their ends: those that no gradient has reached."""
+        """By the order of their ends: those that no gradient has reached."""
         self._ended = 0
         self.skips: int | None = None
         self._stepped = False
@@ -41,6 +41,7 @@ class CallProbe:
         self._watch(patches, torch.cuda, "empty_cache", "empty_cache")
         self._watch(patches, torch, "set_num_threads", "torch.set_num_threads")
         self._watch(patches, torch, "set_anomaly_enabled", "set_anomaly_enabled")
+        self._watch(patches, torch.nn.Module, "double", "Module.double")
 
     def _watch(self, patches: Patches, owner: Any, name: str, what: str) -> None:
         original = getattr(owner, name)
@@ -57,11 +58,12 @@ class CallProbe:
         patches.replace(owner, name, call)
 
     def _called(self, args: tuple[Any, ...], result: Any, began: int) -> None:
-        """A model in evaluation mode, gradients on, and a result that could be differentiated.
+        """Gradients are on, and the result could be differentiated.
 
-        It may well be: a frozen model in a loss hands gradients on. So the result is watched.
+        It may well be: a frozen model in a loss hands gradients on. So the result is watched; and
+        in training mode, too, for many a script evaluates in it.
         """
-        if args[0].training or not self._torch.is_grad_enabled() or len(self._passes) >= MOST:
+        if not self._torch.is_grad_enabled() or len(self._passes) >= MOST:
             return
         made_by = _nodes(self._torch, result)
         if not made_by:
@@ -69,7 +71,7 @@ class CallProbe:
         seconds = (perf_counter_ns() - began) / 1e9
         number, passes = self._ended, self._passes
         self._ended += 1
-        passes[number] = Pass(self._stack(), began, seconds)
+        passes[number] = Pass(self._stack(), began, seconds, bool(args[0].training))
 
         def differentiated(gradients: Any) -> None:
             passes.pop(number, None)

@@ -132,6 +132,7 @@ class InventoryProbe:
             deterministic=bool(
                 backends.cudnn.deterministic or self._torch.are_deterministic_algorithms_enabled()
             ),
+            default_dtype=_short(self._torch.get_default_dtype()),
         )
 
 
