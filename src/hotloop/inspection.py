@@ -109,6 +109,8 @@ class OperatorLine:
     """Bytes that they copied from the host to a GPU."""
     only_read: bool = False
     """Nothing but Python takes up what they compute: a number that is printed, a condition."""
+    repeats: int = 0
+    """How often the same piece of it queued the same operator, in the same module."""
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,8 @@ ENCODER = library(STD + "json/encoder.py", "iterencode")
         ([MAIN, library(LIB + "pandas/io/formats/csvs.py", "save")], Kind.TABLES),
         ([MAIN, library(STD + "copy.py", "deepcopy")], Kind.COPIES),
         ([users(9, source="gc.collect()")], Kind.GARBAGE),
+        ([MAIN, library(LIB + "torch/autograd/profiler.py", "profile.__exit__")], Kind.PROFILER),
+        ([MAIN, library(LIB + "torch/autograd/profiler.py", "record_function.__enter__")], None),
         ([users(9, source="time.sleep(0.01)")], Kind.SLEEP),
         # The user's own, whatever it is called.
         ([users(9, file="logging/__init__.py")], None),

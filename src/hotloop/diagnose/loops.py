@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 
 from hotloop.diagnose.base import Case
@@ -15,6 +16,9 @@ MANY = 500
 layers queues as many, and is no loop that anybody could leave out."""
 SMALL = 16_384
 """Elements. An operator on fewer takes about as long as one on a single number."""
+REPEATED = 20
+"""Times in a pass. The lines of one function that are make a loop together: that of a recurrent
+cell, say, each line of which queues few."""
 
 
 def loops(case: Case) -> list[OperatorLine]:
@@ -25,14 +29,30 @@ def loops(case: Case) -> list[OperatorLine]:
     # A line that runs once in each of many passes is no loop: the passes are.
     backward = len(steady_spans(case, Kind.BACKWARD_BEGIN))
     once = max(backward / max(len(steady_steps(case)), 1), 1.0)
-    found = [
+    passes = operators.steps * once
+    small = [
         line
         for line in operators.lines
-        if line.phase != "optimizer"
-        and line.operators - line.recurrent >= MANY * operators.steps * once * line.modules
-        and line.median_elements <= SMALL
+        if line.phase != "optimizer" and line.median_elements <= SMALL
+    ]
+    of_functions: dict[tuple[str, str], int] = defaultdict(int)
+    for line in small:
+        of_functions[_function(line)] += _queued(line) * (line.repeats >= REPEATED * passes)
+    found = [
+        line
+        for line in small
+        if _queued(line) >= MANY * passes * line.modules
+        or (line.repeats >= REPEATED * passes and of_functions[_function(line)] >= MANY * passes)
     ]
     return sorted(found, key=lambda line: -line.operators)
+
+
+def _queued(line: OperatorLine) -> int:
+    return line.operators - line.recurrent
+
+
+def _function(line: OperatorLine) -> tuple[str, str]:
+    return line.place.file, line.place.function
 
 
 def at_a_loop(case: Case) -> Callable[[Sighting], bool]:

@@ -38,18 +38,22 @@ class Kind(StrEnum):
     COPIES = "copying objects by copy.deepcopy"
     GARBAGE = "collecting garbage by gc.collect"
     SLEEP = "sleeping"
+    PROFILER = "a profiler"
     VALUES = "values that only Python reads"
     PYTHON = "Python code that runs no operators"
 
 
-_FILES = {
+_FUNCTIONS = {
     Kind.FIGURES: r"/(matplotlib|mpl_toolkits|seaborn|plotly|bokeh)/",
-    Kind.TEXT: r"/torch/_tensor_str\.py$|/numpy/_?core/arrayprint\.py$",
+    Kind.TEXT: r"/torch/_tensor_str\.py:|/numpy/_?core/arrayprint\.py:",
     Kind.LOGGING: r"/(tensorboard|tensorboardX|wandb|mlflow|comet_ml|neptune|clearml|loguru|tqdm"
-    r"|rich)/|/logging/(__init__|handlers)\.py$",
-    Kind.JSON: r"/json/encoder\.py$|/yaml/(dumper|emitter|representer|serializer)\.py$",
-    Kind.TABLES: r"/pandas/io/formats/|/pandas/core/reshape/concat\.py$",
-    Kind.COPIES: r"/copy\.py$",
+    r"|rich)/|/logging/(__init__|handlers)\.py:",
+    Kind.JSON: r"/json/encoder\.py:|/yaml/(dumper|emitter|representer|serializer)\.py:",
+    Kind.TABLES: r"/pandas/io/formats/|/pandas/core/reshape/concat\.py:",
+    Kind.COPIES: r"/copy\.py:",
+    # And not `record_function`, which names parts of a step whether it is profiled or not.
+    Kind.PROFILER: r"/torch/autograd/profiler(_util)?\.py:(?!record_function)"
+    r"|/torch/profiler/profiler\.py:",
 }
 _CALLS = {
     Kind.JSON: r"\bjson\.dumps?\(",
@@ -77,8 +81,8 @@ def side_job(sighting: Sighting) -> Kind | None:
     files = (
         kind
         for frame in reversed(sighting.stack)
-        for kind, named in _FILES.items()
-        if not frame.is_users and re.search(named, frame.file)
+        for kind, named in _FUNCTIONS.items()
+        if not frame.is_users and re.search(named, f"{frame.file}:{frame.function}")
     )
     return next(called, None) or next(files, None)
 

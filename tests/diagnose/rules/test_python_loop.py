@@ -36,6 +36,39 @@ def test_the_lines_of_one_loop_belong_together() -> None:
     assert "1,500 operators a step" in finding.evidence[0]
 
 
+def test_the_lines_of_a_recurrent_cell_are_a_loop_together() -> None:
+    """Each queues few, in several modules, but all of them a hundred times."""
+    cell = [users(40 + n, "Cell.forward") for n in range(6)]
+    counted = operators(
+        *(operator_line(line, 200, repeats=100, modules=3) for line in cell),
+        operator_line(LAYER, 240, repeats=1),
+    )
+    finding = python_loop(job(counted, at=cell[0]))
+    assert finding is not None and set(finding.places) <= set(cell)
+    assert "1,200 operators a step" in finding.evidence[0]
+    twelve = [operator_line(line, 200, repeats=12) for line in cell]
+    assert python_loop(job(operators(*twelve), at=cell[0])) is None
+    apart = [replace(one, place=users(1, f"f{n}")) for n, one in enumerate(twelve)]
+    alone = [replace(one, repeats=100) for one in apart]
+    assert python_loop(job(operators(*alone), at=cell[0])) is None
+
+
+def test_gradients_may_be_gone_over_in_a_loop() -> None:
+    """Between the backward pass and the optimizer, which counts as the optimizer's phase."""
+    clip = users(70, "clip", "p.grad = p.grad * factor")
+    log = Log()
+    for _ in range(20):
+        log.data(4, 8).forward(5, 8).backward(8).wait(6).optimizer(3)
+    seen = samples((26 * 3 + 20, 6, [MAIN, clip]), (26 * 3 + 6, 5, [MAIN, LAYER]))
+    line = operator_line(clip, 3000, backward_operators=0, backward_seconds=0.0, differentiated=0)
+    counted = operators(line, operator_line(LAYER, 60))
+    finding = python_loop(
+        case(log, Inspection(steps=5, samples=seen, operators=counted), looked=log)
+    )
+    assert finding is not None and finding.places == (clip,)
+    assert finding.share > 0.2
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -21,6 +21,7 @@ REMEDIES = {
     Kind.COPIES: "Copy into tensors that are kept, all at once (torch._foreach_copy_), or seldom.",
     Kind.GARBAGE: "Leave it to Python, or collect seldom.",
     Kind.SLEEP: "Wait for what is awaited, by an event or a queue, and not for a time.",
+    Kind.PROFILER: "Profile a few steps, and not all of them.",
     Kind.VALUES: "Compute them seldom: every hundredth step, say; or for all tensors at once.",
     Kind.PYTHON: "Do it once, before the training, and keep what comes out; or on whole arrays.",
 }

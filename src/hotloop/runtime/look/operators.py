@@ -9,7 +9,6 @@ import threading
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from time import perf_counter_ns
-from types import FrameType
 from typing import Any
 
 from hotloop.inspection import Attention, OperatorLine, Operators
@@ -19,6 +18,7 @@ from hotloop.runtime.look.dispatching import every_operator
 from hotloop.runtime.look.flops import Formulas, is_heavy
 from hotloop.runtime.look.frames import Frames
 from hotloop.runtime.look.uses import Uses
+from hotloop.runtime.look.visits import Visits
 from hotloop.runtime.patches import Patches
 from hotloop.seams import Seams
 
@@ -71,6 +71,7 @@ class OperatorProbe:
         self._undoing: _Line | None = None
         self._undoing_key: tuple[int | None, str] = None, "forward"
         self._uses = Uses()
+        self._visits = Visits(torch, self._frames)
 
     def attach(self, seams: Seams) -> None:
         seams.batch.before.append(lambda args, kwargs: self._load(True))
@@ -190,7 +191,8 @@ class OperatorProbe:
         line.operators += 1
         line.ns += ns
         line.elements.append(results[0].numel() if results else 0)
-        owner = self._module(frame)
+        owner = self._visits.module(frame)
+        self._visits.note((number, self._phase), frame, name)
         line.modules.add(id(owner) if owner is not None else 0)
         line.recurrent += isinstance(owner, self._torch.nn.RNNBase)
         if results and results[0].is_cuda:
@@ -220,19 +222,6 @@ class OperatorProbe:
             self._undoing = None
         return self._undoing
 
-    def _module(self, frame: FrameType | None) -> Any:
-        """Which module an operator is queued in, from the user's innermost line inwards, if any."""
-        while frame is not None:
-            code = frame.f_code
-            if code.co_argcount and code.co_varnames[0] == "self":
-                owner = frame.f_locals.get("self")
-                if isinstance(owner, self._torch.nn.Module):
-                    return owner
-            if self._frames.is_users(code.co_filename):
-                return None
-            frame = frame.f_back
-        return None
-
     def _kept_lines(self) -> list[OperatorLine]:
         read = self._uses.only_read()
         kept = [
@@ -252,6 +241,7 @@ class OperatorProbe:
                 bytes=line.bytes,
                 copied=line.copied,
                 only_read=(number, phase) in read,
+                repeats=self._visits.repeats((number, phase)),
             )
             for (number, phase), line in self._lines.items()
             if number is not None
