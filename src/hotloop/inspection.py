@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hotloop.tried import AnomalyTried, ThreadsTried
+from hotloop.unused import UnusedGradients
 
 PACKAGES = ("site-packages", "dist-packages")
 """Folders that hold what was installed, in an environment of the user's own too."""
@@ -264,6 +265,8 @@ class Inspection:
     """None: the job has no more threads than there are cores."""
     anomaly_tried: AnomalyTried | None = None
     """None: the job has no anomaly detection on."""
+    unused_gradients: UnusedGradients | None = None
+    """None: no such gradients were seen."""
     synchronisations: list[Synchronisation] = field(default_factory=list)
     operators: Operators | None = None
     losses: list[LossSeen] = field(default_factory=list)

@@ -33,6 +33,7 @@ from hotloop.diagnose.rules.synchronisation import synchronisation
 from hotloop.diagnose.rules.tiny_batch import tiny_batch
 from hotloop.diagnose.rules.too_few_threads import too_few_threads
 from hotloop.diagnose.rules.too_many_threads import too_many_threads
+from hotloop.diagnose.rules.unused_gradients import unused_gradients
 from hotloop.diagnose.rules.waiting_for_data import waiting_for_data
 
 RULES: tuple[Rule, ...] = (
@@ -52,6 +53,7 @@ RULES: tuple[Rule, ...] = (
     optimizer_bound,
     recompilation,
     anomaly_detection,
+    unused_gradients,
     short_last_batch,
     too_many_threads,
     too_few_threads,

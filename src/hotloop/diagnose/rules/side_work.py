@@ -52,7 +52,7 @@ def side_work(case: Case) -> Finding | None:
         effort=Effort.LINES,
         evidence=(
             f"{seconds(share * case.figures.step.mean)} a step, by how often the training thread "
-            "was seen there; no pass needs it",
+            "was seen there, and at what the same calls do beside it",
         ),
         places=distinct([*dearest_lines(seen, belongs)[:2], *in_the_loop(seen, belongs)]),
         cause=kind.name.lower(),

@@ -13,6 +13,7 @@ from hotloop.runtime.patches import Patches
 from hotloop.seams import Seams
 
 MOST = 2_000
+MOST_BUILT = 20
 
 
 class CallProbe:
@@ -34,6 +35,7 @@ class CallProbe:
     def attach(self, seams: Seams, patches: Patches) -> None:
         torch = self._torch
         seams.model.after.append(self._called)
+        seams.optimizer.after.append(self._built)
         seams.step.before.append(self._step)
         seams.scaler_step.before.append(self._scale)
         seams.scaler_step.after.append(self._scaled)
@@ -83,6 +85,10 @@ class CallProbe:
     def _stack(self) -> list[Any]:
         numbers = self._frames.stack(sys._getframe(2))
         return [self._frames.known[number] for number in numbers]
+
+    def _built(self, args: tuple[Any, ...], result: Any, began: int) -> None:
+        if len(self.calls) < MOST_BUILT:  # some scripts build one for each item
+            self.calls.append(Call("an optimizer", self._stack(), began, 0.0))
 
     def _scale(self, args: Any, kwargs: Any) -> None:
         self._stepped = False

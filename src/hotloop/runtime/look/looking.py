@@ -31,6 +31,7 @@ from hotloop.runtime.look.memory import MemoryProbe, swapped
 from hotloop.runtime.look.no_anomaly import NoAnomalyProbe
 from hotloop.runtime.look.operators import OperatorProbe
 from hotloop.runtime.look.sampler import Sampler
+from hotloop.runtime.look.unused_gradients import UnusedGradientProbe
 from hotloop.runtime.look.waits import WaitProbe
 from hotloop.runtime.patches import Patches
 from hotloop.runtime.watching import Watch
@@ -58,6 +59,7 @@ class Looking:
         self._anomaly = NoAnomalyProbe(torch)
         self._untried: list[FewerThreadsProbe | NoAnomalyProbe] = [self._threads, self._anomaly]
         self._calls = CallProbe(torch)
+        self._unused = UnusedGradientProbe()
         self._waits = WaitProbe(torch) if torch.version.cuda or torch.version.hip else None
         self._kernel_probe = KernelProbe(torch)
         self._course = MemoryCourse(torch)
@@ -83,6 +85,7 @@ class Looking:
         self._keeping.attach(seams)
         self._calls.attach(seams, self._patches)
         self._anomaly.attach(seams)
+        self._unused.attach(seams)
         self._operator_probe.attach(seams)
         self._losses.attach(seams)
         seams.step.after.append(lambda args, result, began: self._optimizers.add(args[0]))
@@ -114,6 +117,7 @@ class Looking:
             kept_seconds=self._keeping.seconds,
             threads_tried=self._threads.tried,
             anomaly_tried=self._anomaly.tried,
+            unused_gradients=self._unused.found,
             synchronisations=self._waits.synchronisations if self._waits else [],
             operators=self._operators,
             losses=self._losses.seen(),
@@ -142,6 +146,8 @@ class Looking:
                 with self._noting("waits for the device"):
                     self._waits.attach_to_driver(self._patches)
             self._keeping.forget()
+            with self._noting("gradients that nobody uses"):
+                self._unused.begin(self._models())
             self._sampler.start()
             self._next(self._sampling, steps, seconds)
         return False
@@ -151,6 +157,7 @@ class Looking:
         look = self._look
         if (made >= look.steps and took >= look.seconds) or took >= look.most_seconds:
             self._sampler.stop()
+            self._unused.end()
             self._memory.end()
             if self._uses_device():
                 with self._noting("kernels on the device"):
@@ -223,9 +230,7 @@ class Looking:
         if "torch._dynamo" in sys.modules:  # inside compiled code no operator is seen
             self._torch.compiler.set_stance("force_eager")
         with self._noting("memory over a step"):
-            roots = [known() for known in self._watch.driver.roots.roots]
-            models = [root for root in roots if root is not None]
-            self._course.begin(models, list(self._optimizers))
+            self._course.begin(self._models(), list(self._optimizers))
         self._operator_probe.begin()
         self._losses.begin()
         self._next(self._counting, steps, seconds)
@@ -245,6 +250,10 @@ class Looking:
 
     def _noting(self, what: str) -> contextlib.AbstractContextManager[None]:
         return _Noting(self._problems, what)
+
+    def _models(self) -> list[Any]:
+        roots = [known() for known in self._watch.driver.roots.roots]
+        return [root for root in roots if root is not None]
 
     def _uses_device(self) -> bool:
         return bool(self._torch.cuda.is_initialized())
