@@ -46,6 +46,8 @@ ENCODER = library(STD + "json/encoder.py", "iterencode")
         ([MAIN, library(LIB + "torch/autograd/profiler.py", "profile.__exit__")], Kind.PROFILER),
         ([MAIN, library(LIB + "torch/autograd/profiler.py", "record_function.__enter__")], None),
         ([users(9, source="time.sleep(0.01)")], Kind.SLEEP),
+        # A progress bar that batches pass through.
+        ([MAIN, library(LIB + "tqdm/std.py", "tqdm.__iter__"), users(40, "batches")], None),
         # The user's own, whatever it is called.
         ([users(9, file="logging/__init__.py")], None),
         ([MAIN, library(STD + "json/decoder.py", "decode")], None),
@@ -72,8 +74,10 @@ def steps(rest: float = 10) -> Log:
 
 
 def kinds(*stacks: list[Frame], counted: Inspection | None = None, at: float = 21) -> list[str]:
-    """Of each stack, seen for 3 ms between two steps."""
-    seen = samples(*((at + 3 * n, 3, stack) for n, stack in enumerate(stacks)))
+    """Of each stack, seen for 3 ms between two steps, in eight of them."""
+    seen = samples(
+        *((at + 30 * s + 3 * n, 3, one) for s in range(8) for n, one in enumerate(stacks))
+    )
     made = case(steps(), replace(counted or Inspection(), samples=seen))
     of = beside_the_training(made)
     found = {one.stack: of(one) for one in sightings(made)}
@@ -99,24 +103,32 @@ def test_a_little_of_it_does_not_colour_a_call() -> None:
 COUNTED = Inspection(steps=21, operators=operators(operator_line(STEP, 10)))
 
 
-def test_a_line_without_operators_runs_python() -> None:
+def test_a_line_without_operators_is_outside_torch() -> None:
     parse = users(50, "Config.__getattr__", "return parsed(open(path))", "config.py")
-    assert kinds([MAIN, parse], counted=COUNTED) == [Kind.PYTHON]
+    assert kinds([MAIN, parse], counted=COUNTED) == [Kind.OUTSIDE]
     inside = [MAIN, parse, library(STD + "json/decoder.py", "decode")]
-    assert kinds(inside, counted=COUNTED) == [Kind.PYTHON]
+    assert kinds(inside, counted=COUNTED) == [Kind.OUTSIDE]
     # Nobody knows, where operators were not counted.
     assert kinds([MAIN, parse]) == [""]
+
+
+def test_of_what_runs_seldom_nobody_counted_the_operators() -> None:
+    matrix = [MAIN, users(50, "confusion", "matrix[truth, guess] += 1")]
+    seen = samples(*((21 + n, 1, matrix) for n in range(9)), (60, 3, [MAIN]), (261, 3, [MAIN]))
+    of = beside_the_training(made := case(steps(), replace(COUNTED, samples=seen)))
+    assert {of(one) for one in sightings(made) if len(one.stack) == 2} == {None}
 
 
 @pytest.mark.parametrize("file", ["threading.py", "multiprocessing/connection.py", "queue.py"])
 def test_to_wait_for_others_is_no_work(file: str) -> None:
     wait = users(50, "fetch", "batch = box.get()")
-    seen = samples((21, 3, [MAIN, wait, library(STD + file, "wait")]))
+    stack = [MAIN, wait, library(STD + file, "wait")]
+    seen = samples(*((21 + 30 * n, 3, stack) for n in range(8)))
     of = beside_the_training(made := case(steps(), replace(COUNTED, samples=seen)))
     assert [of(one) for one in sightings(made)] == [None]
 
 
-def test_a_line_that_queues_operators_is_no_python() -> None:
+def test_a_line_that_queues_operators_is_not_outside() -> None:
     line = users(50, "augment", "x = x * mask")
     few = operator_line(line, 20, backward_operators=0)
     counted = Inspection(steps=21, operators=operators(few))

@@ -45,6 +45,10 @@ FEW = 0.05
 """Of all items. Where so few of them take most of the time, the others are not the matter."""
 ENOUGH_ITEMS = 40
 """Items, to speak of few of them."""
+ONE_EACH = 1.5
+"""Batches of a pass. One that ends after the first was hardly meant to be a pass, …"""
+MANY_MORE = 4
+"""… if there would have been so many."""
 WORKERS_WIN = 0.15
 """Of a step, by more workers. For less, what the loading itself takes is looked at first."""
 
@@ -109,12 +113,21 @@ def _worker_start(case: Case, load: Loading) -> Cause | None:
     elif load.alone is not None:  # workers that come and go also take cores from the step itself
         saved = max(saved, load.saved_by_keeping_workers(spent / steps))
     waits = [one for one in sightings(case) if one.phase == Phase.DATA]
+    name = "new_iterator" if _is_left_at_once(case, passes) else "worker_start"
     evidence = (
         f"{passes} passes over the data began while it was timed",
         f"ending a pass and starting {times(load.workers, 'worker')} for the next takes "
         f"{seconds(spent / passes)}",
     )
-    return Cause("worker_start", saved, evidence, distinct(at_the_loader(waits)))
+    return Cause(name, saved, evidence, distinct(at_the_loader(waits)))
+
+
+def _is_left_at_once(case: Case, passes: int) -> bool:
+    """After one batch of many: next(iter(loader)) in every step."""
+    spans, counts = _training(case)
+    handed = sum(span.n >= 0 and counted for span, counted in zip(spans, counts, strict=True))
+    batches = case.loader.batches if case.loader else None
+    return handed < ONE_EACH * passes and (batches is None or batches >= MANY_MORE)
 
 
 def _training(case: Case) -> tuple[list[Span], list[bool]]:

@@ -1,8 +1,8 @@
 """What a training thread does beside the training: it writes a log, draws a figure, copies, sleeps.
 
 Told by names: by the function or the library that was running, or by what a line calls. What has no
-such name is told by torch's operators: a line that queues none, though time goes by in it, runs
-Python, and of others it is known that nobody but Python takes up what they compute.
+such name is told by torch's operators: a line that queues none, though it runs in most steps and
+takes time, is outside torch, and of others it is known that only Python takes up what they compute.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from hotloop.diagnose.base import Case
 from hotloop.diagnose.checkpoints import is_saving
 from hotloop.diagnose.loops import at_a_loop
 from hotloop.diagnose.peaks import operators
+from hotloop.diagnose.regular import in_most_steps
 from hotloop.diagnose.sightings import Sighting, innermost, sightings
 from hotloop.inspection import OperatorLine
 from hotloop.timeline import Phase
@@ -40,7 +41,7 @@ class Kind(StrEnum):
     SLEEP = "sleeping"
     PROFILER = "a profiler"
     VALUES = "values that only Python reads"
-    PYTHON = "Python code that runs no operators"
+    OUTSIDE = "code outside torch"
 
 
 _FUNCTIONS = {
@@ -63,7 +64,7 @@ _CALLS = {
 """By the innermost line: what it calls is not written in Python, and so on no stack."""
 
 
-_PYTHON = r"/python3\.\d+/(?!(site|dist)-packages/)|/(numpy|pandas|PIL|cv2|scipy|sklearn|skimage)/"
+_OUTSIDE = r"/python3\.\d+/(?!(site|dist)-packages/)|/(numpy|pandas|PIL|cv2|scipy|sklearn|skimage)/"
 _WAITS = r"/(threading|queue|selectors|socket|subprocess|ssl)\.py$|/(multiprocessing|concurrent)/"
 """Of the standard library's: what waits for others, and may be another's work."""
 AN_OPERATOR = 20e-6
@@ -73,16 +74,20 @@ MUCH_MORE = 4
 
 
 def side_job(sighting: Sighting) -> Kind | None:
-    """By the innermost frame that can be told: a figure that is drawn for a log is a figure."""
+    """By the innermost frame that can be told: a figure that is drawn for a log is a figure.
+
+    Of those that the user's line calls: a progress bar that batches pass through is around it.
+    """
     if is_saving(sighting) or not sighting.stack:
         return None
+    called_by = max((i for i, one in enumerate(sighting.stack) if one.is_users), default=-1)
     source = sighting.stack[-1].source
     called = (kind for kind, calls in _CALLS.items() if re.search(calls, source))
     files = (
         kind
-        for frame in reversed(sighting.stack)
+        for frame in reversed(sighting.stack[called_by + 1 :])
         for kind, named in _FUNCTIONS.items()
-        if not frame.is_users and re.search(named, f"{frame.file}:{frame.function}")
+        if re.search(named, f"{frame.file}:{frame.function}")
     )
     return next(called, None) or next(files, None)
 
@@ -106,7 +111,7 @@ def _unnamed(case: Case, seen: list[Sighting]) -> Callable[[Sighting], Kind | No
     counted = operators(case)
     if counted is None or case.on_gpu or case.looked is None:
         return lambda sighting: None
-    trained, at_one = _trained(case), at_a_loop(case)
+    trained, at_one, often = _trained(case), at_a_loop(case), in_most_steps(case)
     lines: dict[Place, list[OperatorLine]] = defaultdict(list)
     for line in counted.lines:
         lines[line.place.file, line.place.line].append(line)
@@ -125,10 +130,11 @@ def _unnamed(case: Case, seen: list[Sighting]) -> Callable[[Sighting], Kind | No
         if here and all(one.only_read for one in here) and not at_one(sighting):
             return Kind.VALUES
         known = sum(one.seconds + AN_OPERATOR * one.operators for one in here) / counted.steps
-        is_python = sighting.stack[-1].is_users or re.search(_PYTHON, sighting.stack[-1].file)
+        inner = sighting.stack[-1]
+        is_outside = inner.is_users or re.search(_OUTSIDE, inner.file)
         waits = any(re.search(_WAITS, frame.file) for frame in sighting.stack)
         much = spent[place] / steps > MUCH_MORE * known and place not in trained
-        return Kind.PYTHON if is_python and much and not waits else None
+        return Kind.OUTSIDE if is_outside and much and not waits and place in often else None
 
     return of
 
@@ -178,7 +184,7 @@ def _calls(case: Case, seen: list[Sighting]) -> dict[Place, Kind]:
 def _trains(sighting: Sighting, trained: set[Place]) -> bool:
     line = sighting.line
     at_one = line is not None and (line.file, line.line) in trained
-    return at_one or sighting.passes("backward", "step")
+    return at_one or sighting.phase == Phase.BACKWARD or sighting.passes("backward", "step")
 
 
 def _places(sighting: Sighting) -> set[Place]:

@@ -22,7 +22,8 @@ def steps(between: float) -> Log:
 
 
 def test_figures_are_drawn_between_steps() -> None:
-    made = case(steps(20), Inspection(samples=samples((21, 15, FIGURE), (37, 3, JOURNAL))))
+    seen = samples((10, 6, [MAIN]), (21, 15, FIGURE), (37, 3, JOURNAL))
+    made = case(steps(20), Inspection(samples=seen))
     finding = side_work(made)
     assert finding is not None and finding.is_limit
     assert finding.share == pytest.approx(0.5 * 15 / 18, abs=0.01)
@@ -41,7 +42,8 @@ def test_seldom_is_no_matter() -> None:
 def test_without_a_loader_a_log_is_not_taken_for_a_batch(stack: list[Frame], is_data: bool) -> None:
     """It is written after the optimizer, and nothing is called until the next forward pass."""
     log = hand_drawn(lambda log: log.wait(20).forward(9, 8).backward(8).optimizer(3))
-    made = case(log, Inspection(samples=samples((42, 15, stack))), loaders=[])
+    seen = samples((30, 6, [MAIN]), (42, 15, stack))
+    made = case(log, Inspection(samples=seen), loaders=[])
     assert (side_work(made) is None) is is_data
     assert (waiting_for_data(made) is not None) is is_data
 

@@ -201,6 +201,19 @@ def test_workers_that_are_started_for_every_pass() -> None:
     assert finding.levers == ("loader_workers",)
 
 
+@pytest.mark.parametrize(
+    ("batches", "cause"), [(40, "new_iterator"), (None, "new_iterator"), (1, "worker_start")]
+)
+def test_an_iterator_that_is_made_for_every_batch(batches: int | None, cause: str) -> None:
+    log = Log()
+    for _ in range(20):
+        log.data(60, -1).data(20, 8).forward(2, 8).backward(1).optimizer(1)
+    finding = found(case(log, loaders=[loader(workers=2, batches=batches)]))
+    assert finding.cause == cause
+    assert ("iter(loader)" in finding.remedy) is (cause == "new_iterator")
+    assert finding.levers == (() if cause == "new_iterator" else ("loader_workers",))
+
+
 def test_keeping_workers_wins_what_it_won_when_it_was_tried() -> None:
     log = Log()
     for _ in range(10):

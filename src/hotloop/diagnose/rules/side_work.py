@@ -23,7 +23,7 @@ REMEDIES = {
     Kind.SLEEP: "Wait for what is awaited, by an event or a queue, and not for a time.",
     Kind.PROFILER: "Profile a few steps, and not all of them.",
     Kind.VALUES: "Compute them seldom: every hundredth step, say; or for all tensors at once.",
-    Kind.PYTHON: "Do it once, before the training, and keep what comes out; or on whole arrays.",
+    Kind.OUTSIDE: "Do it once, before the training, and keep what comes out; or on whole tensors.",
 }
 
 

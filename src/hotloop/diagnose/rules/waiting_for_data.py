@@ -20,6 +20,7 @@ REMEDIES = {
     "collation": "Put a batch together with a few operations on whole tensors.",
     "storage": "Copy the data to a local disk or into memory before the training.",
     "worker_start": "Keep the workers from one pass to the next: persistent_workers=True.",
+    "new_iterator": "Make one iterator, and not one for every batch: iter(loader) starts all anew.",
     "too_few_workers": "Give the loader more workers: num_workers.",
     "slow_item": "Shorten the few slow items, or prepare them before the training.",
 }
@@ -93,7 +94,7 @@ def _evidence(case: Case, wait: float, saved: float) -> tuple[str, ...]:
 def _levers(case: Case, cause: str) -> tuple[str, ...]:
     """Workers and kept items need a dataset whose items can be asked for by their number."""
     loader = case.loader
-    if loader is None:
+    if loader is None or cause == "new_iterator":
         return ()
     staged = ("stage_data",) if cause == "storage" and loader.names_files is not False else ()
     if loader.samples is None:
