@@ -328,6 +328,19 @@ class TestSamples:
         log.backward(1).optimizer(1)
         assert (last(log).samples, last(log).batches) == (64, 0)
 
+    def test_what_a_model_made_was_counted_when_it_came_in(self) -> None:
+        """A recurrent cell is called for every word; a head is given what a body has made."""
+        log = Log().optimizer(1).forward(1, n=4, key=0)
+        for _ in range(9):
+            log.forward(1, n=-4, key=0)
+        log.forward(1, n=-64, key=1).backward(1).optimizer(1)
+        assert last(log).samples == 4
+
+    def test_where_all_was_made_it_counts(self) -> None:
+        """Of inputs that went through a parameter of the script's own first."""
+        log = Log().optimizer(1).forward(1, n=-4).forward(1, n=-4).backward(1).optimizer(1)
+        assert last(log).samples == 8
+
     def test_the_end_of_a_pass_is_no_batch(self) -> None:
         log = Log().optimizer(1).data(1, n=-1).data(1, n=8).forward(1).backward(1).optimizer(1)
         assert (last(log).samples, last(log).batches) == (8, 1)

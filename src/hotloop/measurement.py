@@ -23,7 +23,8 @@ class Kind(IntEnum):
     """A tensor moves from host to device. key: 1 when non-blocking; n: bytes."""
     FORWARD_BEGIN = 4
     FORWARD_END = 5
-    """A root module runs, gradients on. key: which module; n: samples it was given."""
+    """A root module runs, gradients on. key: which module; n: samples it was given, negative where
+    a model has made some of what it was given: those were counted."""
     NO_GRAD_BEGIN = 6
     NO_GRAD_END = 7
     """A root module runs without gradients: evaluation, sampling, a target network."""

@@ -184,7 +184,8 @@ def _step(
 ) -> Step:
     phases: dict[Phase, float] = {}
     loaded: list[int] = []
-    given: dict[int, int] = {}
+    given: Counter[int] = Counter()
+    again: Counter[int] = Counter()
     times, kinds = events.time_ns, events.kind
     for index in range(first, last):
         owner, kind = owners[index], kinds[index]
@@ -193,13 +194,13 @@ def _step(
             if events.key[index] not in seldom:
                 loaded.append(events.n[index])
         elif kind == Kind.FORWARD_BEGIN:
-            key = events.key[index]
-            given[key] = given.get(key, 0) + events.n[index]
+            held = events.n[index]
+            (given if held > 0 else again)[events.key[index]] += abs(held)
     return Step(
         seconds=sum(phases.get(phase, 0.0) for phase in STEP_PHASES),
         phases=phases,
-        # Without a loader: what the busiest root module was given.
-        samples=sum(loaded) or max(given.values(), default=0),
+        # Without a loader: what the busiest root module was given, and not what models made of it.
+        samples=sum(loaded) or max((given or again).values(), default=0),
         batches=len(loaded),
         losses=[loss_at[i] for i in range(first, last + 1) if i in loss_at],
         gpu_seconds=_gpu_step(gpu_at, first, last),

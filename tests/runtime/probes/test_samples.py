@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.runtime.probes.samples import count
+from hotloop.runtime.probes.samples import count, given
 
 
 class Tensor:
@@ -115,3 +115,15 @@ def test_a_batch_that_holds_itself_has_an_end() -> None:
     knot = SimpleNamespace()
     knot.left, knot.right = knot, knot
     assert count(knot) == 0
+    assert given((knot, circle)) == 0
+
+
+def test_what_a_model_has_made_is_told_from_what_it_is_given(torch: Any) -> None:
+    made = torch.nn.Linear(3, 2)(torch.zeros(8, 3))
+    assert given((torch.zeros(8, 3), {})) == 8
+    assert given((torch.zeros(8, 3, requires_grad=True),)) == 8
+    assert given((torch.zeros(8, 3), made)) == -8
+    assert given((torch.zeros(8, 3), (made, made))) == -8
+    assert given((torch.zeros(8, 3), {"hidden": made})) == -8
+    assert given((torch.zeros(8, 3), made.detach())) == 8
+    assert given((Grumpy(), torch.zeros(4))) == 4

@@ -178,7 +178,7 @@ class Clock:
         key = numbers.by_id.get(id(args[0]))
         if key is None:
             key = numbers.of(args[0])
-        given = 0 if self._has_loader else samples.count(args[1:])
+        given = 0 if self._has_loader else samples.given(args[1:])
         if get_ident() == self._thread:
             if len(self._log) < MOST_SPANS:
                 self._log.append((began, now, kind, key, given))

@@ -23,6 +23,26 @@ def count(batch: Any, depth: int = _DEPTH) -> int:
         return 0
 
 
+def given(arguments: Any) -> int:
+    """Negative where a model has made some of them: of samples that it was given before.
+
+    A recurrent cell is called for every word of a sequence, with the state of the call before; a
+    head, with what another part has made of a batch.
+    """
+    held = count(arguments)
+    try:
+        return -held if _is_made(arguments, _DEPTH) else held
+    except Exception:
+        return held
+
+
+def _is_made(argument: Any, depth: int) -> bool:
+    if depth and type(argument) in (list, tuple, dict):
+        within = argument.values() if type(argument) is dict else argument
+        return any(_is_made(one, depth - 1) for one in within)
+    return getattr(argument, "grad_fn", None) is not None
+
+
 def _count(batch: Any, depth: int) -> int:
     shape = getattr(batch, "shape", None)
     if shape is not None:
