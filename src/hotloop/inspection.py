@@ -116,7 +116,7 @@ class OperatorLine:
 
 @dataclass(frozen=True)
 class Attention:
-    """Attention written by hand: scores, softmax and values as single operators."""
+    """Attention that is written out: scores, softmax and values as single operators."""
 
     place: Frame
     count: int
@@ -126,6 +126,10 @@ class Attention:
     """Of its operators, forward, on the CPU, while they were counted."""
     elements: int = 0
     """Scores, of all of them together."""
+    tells_weights: bool = False
+    """torch's own MultiheadAttention wrote it out, for it was asked for the weights."""
+    forgotten: int = 0
+    """Of `count`, those that no backward pass needs: a frozen reference's, say."""
 
 
 @dataclass(frozen=True)

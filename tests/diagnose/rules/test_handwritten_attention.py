@@ -57,6 +57,24 @@ class TestOnACpu:
         assert "scaled_dot_product_attention" in found.remedy
         assert found.levers == ("fused_attention",)
 
+    def test_torchs_own_was_not_written_by_hand(self) -> None:
+        asked = [replace(one, tells_weights=True) for one in COUNTED.attention]
+        found = handwritten_attention(
+            look_at(on_cpu(), operators=replace(COUNTED, attention=asked))
+        )
+        assert found is not None
+        assert "by hand" not in found.title
+        assert "need_weights=False" in found.remedy
+
+    @pytest.mark.parametrize(
+        ("forgotten", "end"), [(0, "each kept in"), (1, "1 of them kept in"), (2, "512 keys")]
+    )
+    def test_a_frozen_model_keeps_nothing(self, forgotten: int, end: str) -> None:
+        made = [replace(one, forgotten=forgotten) for one in COUNTED.attention]
+        found = handwritten_attention(look_at(on_cpu(), operators=replace(COUNTED, attention=made)))
+        assert found is not None
+        assert found.evidence[0].removesuffix(" memory until the backward pass").endswith(end)
+
     def test_a_line_that_does_much_else_counts_in_part(self) -> None:
         """Of a library's attention it is the script's line that calls the whole model."""
         made = look_at(on_cpu(), operators=replace(COUNTED, lines=[written(29, 1.6)]))

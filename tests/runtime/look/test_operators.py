@@ -243,6 +243,29 @@ class TestAttention:
         assert (found.count, found.queries, found.keys) == (1, 16, 16)
         assert found.place.source.endswith("# attention")
         assert found.seconds > 0
+        assert (found.tells_weights, found.forgotten) == (False, 0)
+
+    def test_of_a_frozen_reference_nothing_is_kept(self, torch: Any, probe: OperatorProbe) -> None:
+        def attend(q: Any) -> Any:
+            return (q @ q.transpose(-2, -1)).softmax(-1) @ q
+
+        q = torch.randn(2, 16, 8, requires_grad=True)
+        probe.begin()
+        attend(q), attend(q.detach())
+        with torch.no_grad():
+            attend(q)
+        (found,) = probe.end(1).attention
+        assert (found.count, found.forgotten) == (3, 2)
+
+    def test_torchs_own_that_is_asked_for_its_weights(
+        self, torch: Any, probe: OperatorProbe
+    ) -> None:
+        layer = torch.nn.MultiheadAttention(8, 2, dropout=0.1)
+        probe.begin()
+        layer(*torch.randn(3, 5, 2, 8, requires_grad=True).unbind())  # attention
+        (found,) = probe.end(1).attention
+        assert found.tells_weights
+        assert found.place.source.endswith("# attention")
 
     def test_the_fused_kernel_is_none(self, torch: Any, probe: OperatorProbe) -> None:
         q, k, v = torch.randn(3, 2, 4, 16, 8).unbind()

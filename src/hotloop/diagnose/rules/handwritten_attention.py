@@ -18,6 +18,15 @@ PASSES = 8
 """Over the scores, as long as a softmax each, that fused attention does without. Forward: written
 by a product, scaled, masked, softmax, read by a product. Backward: the same again, and more."""
 
+BY_HAND = (
+    "Attention written by hand",
+    "Call torch.nn.functional.scaled_dot_product_attention instead.",
+)
+ASKED = (
+    "Attention asked for its weights",
+    "Call nn.MultiheadAttention with need_weights=False where nobody reads them: it fuses then.",
+)
+
 
 def handwritten_attention(case: Case) -> Finding | None:
     counted = operators(case)
@@ -27,11 +36,12 @@ def handwritten_attention(case: Case) -> Finding | None:
     if share < LEAST_SHARE:
         return None
     dear = sorted(counted.attention, key=lambda one: -one.seconds)
+    what, remedy = ASKED if dear[0].tells_weights else BY_HAND
     return Finding(
         rule="handwritten_attention",
-        title=f"Attention written by hand, {at(dear[0].place)}, costs {percent(share)} of a step",
+        title=f"{what}, {at(dear[0].place)}, costs {percent(share)} of a step",
         share=share,
-        remedy="Call torch.nn.functional.scaled_dot_product_attention instead.",
+        remedy=remedy,
         effort=Effort.LINES,
         evidence=tuple(_line(one, counted) for one in dear[:5]),
         places=tuple(one.place for one in dear),
@@ -86,8 +96,11 @@ def _is_fused_already(case: Case) -> bool:
 
 
 def _line(one: Attention, counted: Operators) -> str:
-    each = one.count / counted.steps
-    return (
-        f"{at(one.place)}: {times(each, 'time')} a step, {one.queries} queries by {one.keys} keys, "
-        f"each kept in memory until the backward pass"
+    each, kept = one.count / counted.steps, (one.count - one.forgotten) / counted.steps
+    line = (
+        f"{at(one.place)}: {times(each, 'time')} a step, {one.queries} queries by {one.keys} keys"
     )
+    if not kept:
+        return line
+    which = f"{kept:.3g} of them" if one.forgotten else "each"
+    return f"{line}, {which} kept in memory until the backward pass"

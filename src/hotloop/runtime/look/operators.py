@@ -199,13 +199,14 @@ class OperatorProbe:
             line.on_gpu += 1
             if name in COPIES and not inputs[-1].is_cuda:
                 line.copied += results[0].nbytes
-        if self._torch.is_grad_enabled() and any(one.requires_grad for one in inputs):
+        learns = self._torch.is_grad_enabled() and any(one.requires_grad for one in inputs)
+        if learns:
             # Its node was made just before it came here; if none was, the last is another's.
             node = self._torch._C._autograd._get_sequence_nr() - 1
             line.differentiated += node not in self._line_of
             self._line_of.setdefault(node, number)
         if self._phase == "forward" and not self._attending:
-            self._attention.tell(name, inputs, results, ns / 1e9, number)
+            self._attention.tell(name, inputs, results, ns / 1e9, number, frame, learns)
         return line
 
     def _undone(self) -> _Line | None:
@@ -261,6 +262,8 @@ class OperatorProbe:
                 keys=max(chain.keys for chain in chains),
                 seconds=sum(chain.seconds for chain in chains),
                 elements=sum(chain.elements for chain in chains),
+                tells_weights=all(chain.tells_weights for chain in chains),
+                forgotten=sum(not chain.is_kept for chain in chains),
             )
             for number, chains in by_line.items()
         ]
