@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from hotloop.runtime import temporary
-from hotloop.runtime.look.frames import CACHES, DEEPEST, Frames, Places, places
+from hotloop.runtime.look.frames import CACHES, DEEPEST, Frames, Places, is_of_ours, places
 from hotloop.runtime.tracebacks import OURS
 
 
@@ -45,6 +45,25 @@ def test_what_was_taken_down_can_be_numbered_later(frames: Frames) -> None:
     innermost = frames.known[frames.numbered(taken)[-1]]
     assert (innermost.line, innermost.function) == (line, frames.known[later].function)
     assert frames.numbered(taken) == frames.numbered(taken)
+
+
+def called(*files: str) -> Places:
+    """From the innermost out."""
+    return [(compile("", file, "exec"), 0) for file in files]
+
+
+def test_a_probe_at_work_is_told_from_what_passes_through_one(torch: ModuleType) -> None:
+    probe, wrapper, script = (
+        OURS + "runtime/look/memory.py",
+        OURS + "runtime/patches.py",
+        "train.py",
+    )
+    assert is_of_ours(called(probe, wrapper, script))
+    assert is_of_ours(called(json.__file__, probe, wrapper, script))
+    assert not is_of_ours(called(str(torch.__file__), probe, script))
+    assert not is_of_ours(called(script, json.__file__, wrapper, script))
+    assert not is_of_ours(called("dataset.py", probe, script))
+    assert not is_of_ours(called(script))
 
 
 def test_whose_a_file_is(frames: Frames, torch: ModuleType) -> None:

@@ -20,6 +20,8 @@ DEEPEST = 80
 """Frames of one stack. What lies further out than that tells nothing."""
 OF_OURS = 20
 """That may lie between them, and are left out."""
+PROBES = tuple(os.path.join(OURS, "runtime", name) + os.sep for name in ("look", "probes"))
+STANDARD_LIBRARY = sysconfig.get_path("stdlib") + os.sep
 
 
 Places = list[tuple[CodeType, int]]
@@ -33,6 +35,24 @@ def places(frame: FrameType | None) -> Places:
         found.append((frame.f_code, frame.f_lasti))
         frame = frame.f_back
     return found
+
+
+def is_of_ours(found: Places) -> bool:
+    """Whether a probe is at work: it runs itself, or what it calls of the standard library.
+
+    Its own lines are on no stack, and what it does would be told of the script's line around it.
+    What passes through a probe of loading is the script's.
+    """
+    for number, (code, _) in enumerate(found):
+        if code.co_filename.startswith(PROBES):
+            return not number or _is_pythons(found[number - 1][0].co_filename)
+        if code.co_filename.startswith(OURS):
+            return False
+    return False
+
+
+def _is_pythons(file: str) -> bool:
+    return file.startswith(STANDARD_LIBRARY) and not any(one in file for one in PACKAGES)
 
 
 class Frames:

@@ -7,7 +7,7 @@ import threading
 from time import perf_counter_ns
 
 from hotloop.inspection import Samples
-from hotloop.runtime.look.frames import Frames, Places, places
+from hotloop.runtime.look.frames import Frames, Places, is_of_ours, places
 
 EVERY_SECONDS = 0.003
 MOST_SAMPLES = 20_000
@@ -71,7 +71,8 @@ class Sampler:
             seen = self._look()
             if seen is not None:
                 now, found = seen
-                self._note(tuple(self._frames.numbered(found)), now, now - before)
+                if not is_of_ours(found):
+                    self._note(tuple(self._frames.numbered(found)), now, now - before)
                 before = now
 
     def _look(self) -> tuple[int, Places] | None:
