@@ -142,6 +142,12 @@ def test_a_loader_of_unknown_length_says_nothing_of_it() -> None:
     assert not any("epoch" in part for part in found.headline)
 
 
+def test_a_dataset_of_batches_is_told_in_those() -> None:
+    whole = loader(samples=50, batches=50, batch_size=None, workers=0)
+    found = told(measurement(inventory=Inventory(loaders=[whole])))
+    assert facts(found, "loader") == ["Digits, 50 batches, 0 workers, shuffled"]
+
+
 def test_a_loader_of_its_own_class_is_named_after_it() -> None:
     found = told(measurement(inventory=Inventory(loaders=[loader(name="GraphLoader")])))
     assert facts(found, "loader")[0].startswith("GraphLoader, ")

@@ -250,7 +250,10 @@ def _optimizer(optimizer: OptimizerSeen) -> str:
 def _loader(loader: LoaderSeen) -> str:
     parts = [loader.name if loader.name != "DataLoader" else loader.dataset]
     if loader.samples is not None:
-        parts.append(f"{units.count(loader.samples)} samples")
+        # A dataset that makes batches by itself has as many items as there are of those.
+        makes_batches = loader.batch_size is None and loader.samples == loader.batches
+        items = "batches" if makes_batches else "samples"
+        parts.append(f"{units.count(loader.samples)} {items}")
     if loader.batch_size is not None:
         parts.append(f"batch {loader.batch_size}")
     parts.append(f"{loader.workers} worker{'' if loader.workers == 1 else 's'}")
