@@ -15,6 +15,10 @@ from hotloop.inspection import LoaderLook
 FAR_OFF = 2.0
 """Times. Processes do not differ by that much: something else is going on, and nothing is known."""
 
+STARTING = 0.02
+"""Seconds of a pass, for two workers that are started and ended with it: no machine takes less, and
+a busy one ten times as long."""
+
 
 @dataclass(frozen=True)
 class Loading:
@@ -62,6 +66,12 @@ class Loading:
     def saved_with(self, workers: int) -> float:
         """The share of a step that is won when so many workers load."""
         return self._won(self._overlapped(self.work, workers) * self._pace())
+
+    @property
+    def starting(self) -> float:
+        """The share of a step that two workers would cost which come and go with every pass."""
+        passes = self.batches / self.batches_a_pass if self.batches_a_pass else 0.0
+        return STARTING * passes / self.step if self.step else 0.0
 
     def saved_by_keeping_workers(self, starting: float) -> float:
         """The same when workers are not started anew for every pass.

@@ -63,6 +63,7 @@ def test_without_a_look_inside_it_is_the_wait_that_could_be_won() -> None:
     assert finding.share == pytest.approx(0.8)
     assert finding.cause == "" and finding.title == "80% of a step waits for data"
     assert finding.levers == ("cache_dataset",)  # all cores have their worker
+    assert "every core" in finding.remedy
 
 
 def test_the_training_process_itself_prepares_what_another_core_could() -> None:
@@ -80,6 +81,14 @@ def test_the_training_process_itself_prepares_what_another_core_could() -> None:
 def test_with_many_cores_the_training_alone_is_left() -> None:
     finding = found(case(waits(), cores=16, **with_loader(workers=0)))
     assert finding.share == pytest.approx(0.8, abs=0.05)
+
+
+@pytest.mark.parametrize(("batches", "kept"), [(2, True), (100, False), (None, False)])
+def test_workers_of_short_passes_must_be_kept(batches: int | None, kept: bool) -> None:
+    """A pass of two batches is over sooner than workers for it are started."""
+    finding = found(case(waits(), cores=16, **with_loader(workers=0, batches=batches)))
+    assert finding.cause == "too_few_workers"
+    assert ("persistent_workers" in finding.remedy) is kept
 
 
 def test_a_dataset_that_has_no_numbers_cannot_be_shared_among_workers() -> None:

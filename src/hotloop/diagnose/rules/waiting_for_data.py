@@ -12,6 +12,15 @@ from hotloop.diagnose.wording import percent, seconds, times
 from hotloop.timeline import Phase
 
 USUAL = "Load batches ahead of the training: in worker processes, or prepared beforehand."
+KEPT = (
+    "Give the loader more workers and keep them: num_workers, persistent_workers=True, in a loader "
+    "that is built once. To start them for every pass may take longer than they save."
+)
+DEAR = 0.5
+"""Of what workers save, for starting them: nobody should start them anew for every pass."""
+ALL_AT_WORK = (
+    "Make items cheaper, or prepare them before the training: workers take every core already."
+)
 REMEDIES = {
     "conversion": "Convert once, before the training, and keep what comes out of it.",
     "decoding": "Decode once, before the training, and keep what comes out of it.",
@@ -44,7 +53,7 @@ def waiting_for_data(case: Case) -> Finding | None:
         rule="waiting_for_data",
         title=_title(wait, name),
         share=saved,
-        remedy=REMEDIES.get(name, USUAL),
+        remedy=_remedy(case, name, saved),
         effort=Effort.SETTING if name in SETTINGS or (levers and not name) else Effort.LINES,
         evidence=(*_evidence(case, wait, saved), *(cause.evidence if cause else ())),
         places=cause.places if cause and cause.places else distinct(lines),
@@ -52,6 +61,14 @@ def waiting_for_data(case: Case) -> Finding | None:
         cause=name,
         takes=takes,
     )
+
+
+def _remedy(case: Case, cause: str, saved: float) -> str:
+    if cause == "too_few_workers" and loading(case).starting > DEAR * saved:
+        return KEPT
+    if not cause and case.loader is not None and case.loader.workers >= case.cores:
+        return ALL_AT_WORK
+    return REMEDIES.get(cause, USUAL)
 
 
 def waited(case: Case) -> float:
