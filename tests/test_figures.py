@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hotloop.figures import Figures, figures, training_loader
+from hotloop.figures import Figures, figures, step_times, training_loader
 from hotloop.measurement import Events, GpuTimes, Inventory, Kind, Losses
 from tests.builders import Log, loader, measurement, on_gpu, training
 
@@ -80,6 +80,35 @@ def test_an_epoch_of_accumulated_gradients() -> None:
     assert found.epoch_seconds == pytest.approx(25 * 0.040)
     assert found.batches_per_second == pytest.approx(100)
     assert found.samples_per_second == pytest.approx(800)
+
+
+def fed_by_workers(persistent: bool = False, again: int = -1, workers: int = 2) -> Figures:
+    """Passes of 100 batches, of which the first takes 300 + 101 ms to begin."""
+    log = Log()
+    for number in range(20):
+        if number in (0, again):
+            log.data(300, n=-1)
+        log.data(101 if number in (0, again) else 1, n=8).forward(10).backward(8).optimizer(1)
+    seen = loader(batches=100, workers=workers, persistent=persistent)
+    made = measurement(log.events, inventory=Inventory(loaders=[seen]))
+    found, times = figures(made), step_times(made)
+    assert found is not None and times is not None
+    assert found.epoch_seconds == pytest.approx(times.epoch_seconds)
+    return found
+
+
+def test_an_epoch_begins_with_its_workers() -> None:
+    assert fed_by_workers().epoch_seconds == pytest.approx(100 * 0.020 + 0.4)
+
+
+def test_workers_that_stay_are_started_once() -> None:
+    assert fed_by_workers(persistent=True).epoch_seconds == pytest.approx(100 * 0.020)
+    assert fed_by_workers(workers=0).epoch_seconds == pytest.approx(100 * 0.020)
+
+
+def test_what_steps_tell_of_a_beginning_is_not_told_twice() -> None:
+    found = fed_by_workers(again=15)
+    assert found.epoch_seconds == pytest.approx(100 * found.step.mean)
 
 
 def test_an_epoch_of_unknown_length_has_no_time() -> None:

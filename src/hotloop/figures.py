@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from hotloop import compiling, many, stats, timeline
+from hotloop import beginnings, compiling, many, stats, timeline
 from hotloop.durations import Run
 from hotloop.measurement import LoaderSeen, Measurement
 from hotloop.timeline import Phase, Step
@@ -100,6 +100,7 @@ def _figures(measured: _Identity, clipping: bool) -> Figures | None:
     samples = sum(s.samples for s in steady)
     losses = [loss for s in steps for loss in s.losses if loss is not None]
     once = _one_off(seconds, warm, step) + compiling.seconds(measurement)
+    number = timeline.training_loader(measurement.events)
     return Figures(
         step=step,
         warm_up_steps=warm,
@@ -107,7 +108,7 @@ def _figures(measured: _Identity, clipping: bool) -> Figures | None:
         compiling_seconds=min(_compiled(measurement, warm), once),
         samples_per_second=samples / total if samples else None,
         batches_per_second=_passes(steady) / total,
-        epoch_seconds=_epoch(training_loader(measurement), sum(s.batches for s in steady), step),
+        epoch_seconds=_epoch(measurement, number, sum(s.batches for s in steady), step, warm),
         phases=_shares([s.phases for s in steady], total, len(steady)),
         gpu_phases=_gpu_shares(steady),
         pauses=_pauses(steps),
@@ -137,7 +138,7 @@ def _step_times(measured: _Identity) -> StepTimes | None:
         warm_up_steps=warm,
         one_off_seconds=_one_off(seconds[:warm].tolist(), warm, step)
         + compiling.seconds(measurement),
-        epoch_seconds=_epoch(_nth(measurement, run.loader()), run.batches(warm), step),
+        epoch_seconds=_epoch(measurement, run.loader(), run.batches(warm), step, warm),
         p05=many.percentile(ordered, 5),
     )
 
@@ -171,11 +172,15 @@ def _passes(steps: Sequence[Step]) -> int:
     return sum(step.batches for step in steps) or len(steps)
 
 
-def _epoch(loader: LoaderSeen | None, batches: int, step: stats.Summary) -> float | None:
-    """`batches`: loaded for the steps that were summed up."""
+def _epoch(
+    measurement: Measurement, number: int | None, batches: int, step: stats.Summary, warm: int
+) -> float | None:
+    """`number`: of the loader. `batches`: loaded for the steps that were summed up."""
+    loader = _nth(measurement, number)
     if loader is None or loader.batches is None or not batches or _is_endless(loader):
         return None
-    return loader.batches / (batches / step.count) * step.mean
+    steps = loader.batches / (batches / step.count) * step.mean
+    return steps + beginnings.seconds(measurement.events, loader, number or 0, warm)
 
 
 def _is_endless(loader: LoaderSeen) -> bool:
