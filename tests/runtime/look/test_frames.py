@@ -60,6 +60,7 @@ def test_a_probe_at_work_is_told_from_what_passes_through_one(torch: ModuleType)
     )
     assert is_of_ours(called(probe, wrapper, script))
     assert is_of_ours(called(json.__file__, probe, wrapper, script))
+    assert is_of_ours(called(wrapper, json.__file__, probe, script))  # a file is opened: shielded
     assert not is_of_ours(called(str(torch.__file__), probe, script))
     assert not is_of_ours(called(script, json.__file__, wrapper, script))
     assert not is_of_ours(called("dataset.py", probe, script))

@@ -46,8 +46,6 @@ def is_of_ours(found: Places) -> bool:
     for number, (code, _) in enumerate(found):
         if code.co_filename.startswith(PROBES):
             return not number or _is_pythons(found[number - 1][0].co_filename)
-        if code.co_filename.startswith(OURS):
-            return False
     return False
 
 
