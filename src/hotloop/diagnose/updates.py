@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hotloop.diagnose.base import Case
@@ -39,20 +40,22 @@ def operators_a_step(case: Case) -> float:
     return sum(o.operators for o in operators.lines if o.phase == "optimizer") / operators.steps
 
 
-def saved_by_fusing(case: Case, optimizer: OptimizerSeen) -> float | None:
-    """The part of its update's time. None: not known.
+def saved_by_fusing(case: Case, alike: Sequence[OptimizerSeen], others: bool) -> float | None:
+    """The part of their updates' time. None: not known.
 
     By how both compare on this machine, and not by how long either should take: the job may have
-    to share the machine.
+    to share the machine. `others`: whether operators of other optimizers were counted with theirs.
     """
-    update, roof = UPDATES.get(optimizer.name), case.roof
-    operators = operators_a_step(case)
+    update, roof = UPDATES.get(alike[0].name), case.roof
+    operators, parameters = operators_a_step(case), sum(one.parameters for one in alike)
+    if others and update is not None:
+        operators = update.operators * float(sum(one.tensors for one in alike))
     bandwidth = (roof.memory_bandwidth if case.on_gpu else roof.cpu_memory_bandwidth) if roof else 0
     if update is None or roof is None or not bandwidth or not roof.launch_seconds or not operators:
         return None
-    now = operators * roof.launch_seconds + update.unfused * optimizer.parameters / bandwidth
+    now = operators * roof.launch_seconds + update.unfused * parameters / bandwidth
     # On a GPU one kernel works off many tensors.
     tensors = 0.0 if case.on_gpu else operators / update.operators
     each = update.a_tensor * roof.launch_seconds
-    then = tensors * each + update.fused * optimizer.parameters / bandwidth
+    then = tensors * each + update.fused * parameters / bandwidth
     return max(1 - then / now, 0.0)

@@ -130,3 +130,30 @@ def test_what_a_script_does_with_gradients_before_is_no_update() -> None:
 def test_many_small_tensors_of_plain_sgd_are_worth_it() -> None:
     finding = optimizer_bound(job(updates=2_000, name="SGD"))
     assert finding is not None and finding.share == pytest.approx(0.5 * (1 - 1.0 / 2), rel=0.05)
+
+
+def test_beside_another_only_its_own_time_is_won() -> None:
+    """Sparse embeddings have an optimizer of their own, which no kernel makes faster."""
+
+    def step(log: Log) -> None:
+        log.forward(4, 8).backward(6).optimizer(7, key=0).optimizer(3, key=1)
+
+    two = [optimizer(name="SparseAdam"), optimizer(name="Adam", parameters=32_000, tensors=100)]
+    one = job()
+    made = case(hand_drawn(step), one.inspection, loaders=[], optimizers=two)
+    finding = optimizer_bound(made)
+    assert finding is not None and finding.title == "Adam takes 15% of a step"
+    assert finding.share == pytest.approx(0.15 * (1 - 2.3 / 9), rel=0.02)
+    assert "Adam takes 3.00 ms a step, unfused" in finding.evidence
+    assert not any("operators a step" in line for line in finding.evidence)
+
+
+def test_several_of_a_name_are_told_together() -> None:
+    def step(log: Log) -> None:
+        log.forward(4, 8).backward(6).optimizer(7, key=0).optimizer(3, key=1)
+
+    two = [optimizer(name="Adam", parameters=16_000)] * 2
+    made = case(hand_drawn(step), job().inspection, loaders=[], optimizers=two)
+    finding = optimizer_bound(made)
+    assert finding is not None and finding.title == "The optimizer takes 50% of a step"
+    assert "Adam takes 10.0 ms a step, unfused" in finding.evidence

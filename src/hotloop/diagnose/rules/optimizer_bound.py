@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
 from hotloop.diagnose.call_sites import distinct
 from hotloop.diagnose.sightings import seconds_by_line, sightings
+from hotloop.diagnose.steady import steady_spans
 from hotloop.diagnose.updates import operators_a_step, saved_by_fusing
 from hotloop.diagnose.wording import percent, seconds
 from hotloop.figures import figures
 from hotloop.levers.fusing import KERNELS
-from hotloop.measurement import OptimizerSeen
+from hotloop.measurement import Kind, OptimizerSeen
 from hotloop.timeline import Phase
 
 FOREACH = ("Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop", *KERNELS)
@@ -23,16 +26,12 @@ USUAL = 0.5
 
 
 def optimizer_bound(case: Case) -> Finding | None:
-    share = _share(case)
-    unfused = [
-        one
-        for one in case.measurement.inventory.optimizers
-        if not one.fused and one.name not in NOT_BY_TENSOR
-    ]
-    if not unfused or share < LEAST_SHARE:
+    alike, part = _dearest_of_a_name(case)
+    share = _share(case) * part
+    if not alike or share < LEAST_SHARE:
         return None
-    optimizer = max(unfused, key=lambda one: one.steps)
-    known = saved_by_fusing(case, optimizer)
+    optimizer, others = alike[0], part < 1
+    known = saved_by_fusing(case, alike, others)
     saved = share * (USUAL if known is None else known)
     if saved < LEAST_SHARE:
         return None
@@ -41,11 +40,11 @@ def optimizer_bound(case: Case) -> Finding | None:
     lines = seconds_by_line(seen, lambda one: one.phase == Phase.OPTIMIZER)
     return Finding(
         rule="optimizer_bound",
-        title=f"The optimizer takes {percent(share)} of a step",
+        title=f"{optimizer.name if others else 'The optimizer'} takes {percent(share)} of a step",
         share=0.0 if at_once else saved,
         remedy=_remedy(optimizer, at_once),
         effort=Effort.SETTING if optimizer.name in FOREACH and not at_once else Effort.LINES,
-        evidence=(*_evidence(case, optimizer, share), *([] if at_once else [_less(known)])),
+        evidence=(*_evidence(case, optimizer, share, others), *([] if at_once else [_less(known)])),
         is_limit=not at_once,
         places=distinct(line for line, spent in lines if spent >= MUCH * lines[0][1]),
         # The lever leaves an implementation alone that the script has chosen.
@@ -53,6 +52,27 @@ def optimizer_bound(case: Case) -> Finding | None:
         if optimizer.name in KERNELS and optimizer.foreach is None
         else (),
     )
+
+
+def _dearest_of_a_name(case: Case) -> tuple[list[OptimizerSeen], float]:
+    """Those that can be fused and take most together, and their part of what all optimizers take.
+
+    Of sparse embeddings and a dense rest, say, each has one of its own, and only one gains.
+    """
+    spent: Counter[int] = Counter()
+    for span in steady_spans(case, Kind.OPTIMIZER_BEGIN):
+        spent[span.key] += span.end_ns - span.begin_ns
+    seen = list(enumerate(case.measurement.inventory.optimizers))
+    unfused = [(n, one) for n, one in seen if not one.fused and one.name not in NOT_BY_TENSOR]
+    names: Counter[str] = Counter()
+    for number, one in unfused:
+        names[one.name] += spent[number]
+    if not names or not spent.total():
+        return [], 0.0
+    ((name, longest),) = names.most_common(1)
+    alike = [(n, one) for n, one in unfused if one.name == name and spent[n]]
+    ordered = sorted(alike, key=lambda pair: -spent[pair[0]])
+    return [one for _, one in ordered], longest / spent.total()
 
 
 def _share(case: Case) -> float:
@@ -89,10 +109,11 @@ def _remedy(optimizer: OptimizerSeen, at_once: bool) -> str:
     return f"Update many tensors at once: {how}."
 
 
-def _evidence(case: Case, optimizer: OptimizerSeen, share: float) -> tuple[str, ...]:
+def _evidence(case: Case, optimizer: OptimizerSeen, share: float, others: bool) -> tuple[str, ...]:
     kind = "one tensor after the other" if optimizer.foreach is False else "unfused"
     found = [f"{optimizer.name} takes {seconds(share * case.figures.step.mean)} a step, {kind}"]
-    if operators := operators_a_step(case):
+    operators = operators_a_step(case)
+    if operators and not others:
         found.append(f"it runs {operators:,.0f} operators a step")
     return tuple(found)
 
