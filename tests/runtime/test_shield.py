@@ -11,6 +11,8 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
@@ -459,9 +461,37 @@ def test_what_got_past_is_noted(project: Path, scratch: Path) -> None:
     assert unshielded(str(scratch)) == notes
 
 
-def test_what_is_not_the_users_is_written(project: Path, scratch: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """In the system's temporary folder, where nobody works."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+def test_beside_the_working_folder_lies_the_users(project: Path, scratch: Path) -> None:
+    """Though all of it lies in the temporary folder."""
+    results = project.parent / "results"
+    results.mkdir()
+    (results / "scores.json").write_text("old")
+    script = """
+        Path("../results/scores.json").write_text("new")
+        Path("../results/more").touch()
+        assert Path("../results/scores.json").read_text() == "new"
+        """
+    before = snapshot(results)
+    run(project, scratch, script)
+    assert snapshot(results) == before
+    covered = f"""
+        from hotloop.runtime import shield
+        shield.install({str(scratch)!r}, [], [{str(project)!r}], is_covered=True)
+        """
+    run(project, None, covered + script)
+    assert snapshot(results) == before
+
+
+def test_what_is_not_the_users_is_written(project: Path, scratch: Path, shared: Path) -> None:
     (project / ".hotloop").mkdir()
-    elsewhere = tmp_path / "elsewhere.txt"  # in the system's temporary folder
+    elsewhere = shared / "elsewhere.txt"
     script = f"""
         Path(".hotloop/result.json").write_text("here")
         Path("runs/new.txt").write_text("mirrored")
@@ -470,8 +500,8 @@ def test_what_is_not_the_users_is_written(project: Path, scratch: Path, tmp_path
         os.rename({str(elsewhere)!r}, {str(elsewhere) + "2"!r})
         shutil.move({str(elsewhere) + "2"!r}, "log.txt")
         assert Path("best.pt").read_text() == Path("log.txt").read_text() == "mirrored"
-        shutil.copytree("runs", {str(tmp_path / "copied")!r})
-        os.rename("runs", {str(tmp_path / "renamed")!r})
+        shutil.copytree("runs", {str(shared / "copied")!r})
+        os.rename("runs", {str(shared / "renamed")!r})
         """
     before = snapshot(project)
     run(project, scratch, script, ".hotloop")
@@ -480,9 +510,9 @@ def test_what_is_not_the_users_is_written(project: Path, scratch: Path, tmp_path
     for unchanged in (before, after):
         unchanged.pop(str(project / ".hotloop"))
     assert after == before
-    assert not list(tmp_path.glob("elsewhere*"))
+    assert not list(shared.glob("elsewhere*"))
     names = ["1", "1/model.pt", "1/optimizer.pt", "2", "2/model.pt"]
-    for copy in (tmp_path / "copied", tmp_path / "renamed"):
+    for copy in (shared / "copied", shared / "renamed"):
         assert sorted(str(path.relative_to(copy)) for path in copy.rglob("*")) == names
 
 
@@ -567,3 +597,6 @@ def test_the_innermost_folder_decides(project: Path, scratch: Path) -> None:
     ):
         assert not territory.shields(str(free))
     assert not territory.shields(str(project.parent / "x"))  # the temporary folder
+    works = Territory(str(scratch), [str(project)], [], str(project))
+    assert works.shields(str(project.parent / "x")) and not works.shields(str(project / "x"))
+    assert not works.shields(os.path.join(tempfile.gettempdir(), "x"))

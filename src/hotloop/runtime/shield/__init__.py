@@ -46,16 +46,17 @@ def install(
     """Shield this process and those it forks, from here to its end.
 
     Everything is the user's except `scratch`, `passthrough`, the system's temporary folder, its
-    kernel file systems, installed packages and `__pycache__`; within those, the working folder and
-    `protect` are the user's all the same. `is_covered`: overlays keep `protect` as it is.
+    kernel file systems, installed packages and `__pycache__`; within those, the working folder,
+    whatever else lies in the same folder of the temporary one, and `protect` are the user's all the
+    same. `is_covered`: overlays keep `protect` as it is.
     """
     if _guards:
         return
     scratch = os.path.realpath(scratch)
     if is_covered:
-        territory = Territory(scratch, (*passthrough, *protect), ())
+        territory = Territory(scratch, (*passthrough, *protect), (), os.getcwd())
     else:
-        territory = Territory(scratch, passthrough, (os.getcwd(), *protect))
+        territory = Territory(scratch, passthrough, (os.getcwd(), *protect), os.getcwd())
     view = View(Mirror(scratch), territory)
     changes = Changes(view)
     guard = Guard(territory, scratch, tells_of_programs=not is_covered)

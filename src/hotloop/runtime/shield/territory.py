@@ -13,14 +13,21 @@ KERNEL = ("/dev", "/proc", "/sys")
 
 
 class Territory:
-    """The innermost folder that was named decides for a path; the root was named the user's."""
+    """The innermost folder that was named decides for a path; the root was named the user's.
 
-    def __init__(self, scratch: str, passthrough: Sequence[str], protect: Sequence[str]) -> None:
+    `home`: the working folder. Of the temporary folder nothing is the user's, except for the folder
+    in it that they work in: `../results` is no more temporary than what lies beside the script.
+    """
+
+    def __init__(
+        self, scratch: str, passthrough: Sequence[str], protect: Sequence[str], home: str = "/"
+    ) -> None:
         temporary = os.path.realpath(usual_folder())
         protected = {os.path.realpath(folder) for folder in protect}
         # Working right in the temporary folder does not make every temporary file the user's.
         protected.discard(temporary)
         free = (*KERNEL, *_installed(), temporary, *passthrough, scratch)
+        protected |= _worked_in(home, temporary)
         self._named = {"/": True} | dict.fromkeys(protected, True)
         self._named |= {os.path.realpath(folder): False for folder in free}
 
@@ -31,6 +38,13 @@ class Territory:
         while path not in self._named:
             path = parent(path)
         return self._named[path]
+
+
+def _worked_in(home: str, temporary: str) -> set[str]:
+    path = os.path.realpath(home)
+    while parent(path) not in (temporary, path):
+        path = parent(path)
+    return {path} if parent(path) == temporary else set()
 
 
 def _installed() -> list[str]:
