@@ -84,7 +84,7 @@ class Trial:
     @property
     def changed(self) -> list[str]:
         """Relative to the project."""
-        paths = shielded.changed(str(self.scratch), self.report["protected"])
+        paths = shielded.changed(str(self.scratch))
         return [os.path.relpath(path, self.project) for path in paths]
 
 

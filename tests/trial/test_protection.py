@@ -67,3 +67,11 @@ def test_what_does_not_exist_yet_is_protected_by_its_parent(tmp_path: Path, home
     args = (f"--out={tmp_path / 'runs' / 'new' / 'deep'}", '--log="../runs/x"')
     found = protection.to_protect(job(tmp_path / "project", args=args))
     assert found == [str(tmp_path / name) for name in ("home", "project", "runs")]
+
+
+def test_what_was_kept_apart_outside_of_overlays_is_told_too(tmp_path: Path) -> None:
+    scratch, report = tmp_path / "scratch", tmp_path / "shield.json"
+    (scratch / "mirror/data/results").mkdir(parents=True)
+    (scratch / "mirror/data/results/model.pt").touch()
+    report.write_text('{"way": "overlay", "protected": ["/home/me/project"], "why": null}')
+    assert "/data/results/model.pt" in protection.shielding(report, scratch).kept_apart

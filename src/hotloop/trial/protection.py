@@ -46,13 +46,11 @@ def shielding(report: Path, scratch: Path) -> Shielding:
         told = codec.decode(report.read_bytes(), dict[str, object])
     except (OSError, ValueError):
         return Shielding()
-    protected = told.get("protected")
-    folders = [str(path) for path in protected] if isinstance(protected, list) else []
     why = told.get("why")
     return Shielding(
         way=str(told.get("way", "none")),
         why_not_overlay=None if why is None else str(why),
-        kept_apart=tuple(changed(str(scratch), folders)),
+        kept_apart=tuple(changed(str(scratch))),
         unshielded=tuple(unshielded(str(scratch))),
     )
 

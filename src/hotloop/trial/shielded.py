@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hotloop.trial.enter import LAYERS
@@ -20,15 +20,13 @@ NOTES = "unshielded.txt"
 OPAQUE = ("trusted.overlay.opaque", "user.overlay.opaque")
 
 
-def changed(scratch: str, protected: Sequence[str] = ()) -> list[str]:
-    """The user's paths that the trial created, overwrote or deleted, in `protected` if given."""
+def changed(scratch: str) -> list[str]:
+    """The user's paths that the trial created, overwrote or deleted."""
     paths = set(_differences(Path(scratch, MIRROR), Path("/"), _is_self_link))
     for layer in Path(scratch).glob(f"{LAYERS}/*"):
         original = Path(os.fsdecode((layer / "path").read_bytes()))
         paths.update(_differences(layer / "upper", original, _is_whiteout))
-    folders = [Path(folder) for folder in protected]
-    inside = (path for path in paths if not folders or any(map(path.is_relative_to, folders)))
-    return sorted(map(str, inside))
+    return sorted(map(str, paths))
 
 
 def unshielded(scratch: str) -> list[str]:
