@@ -129,7 +129,7 @@ class LoaderWorkers(Lever):
         if has >= self.workers and not keeps:
             return f"its loader already has {has} workers"
         if isinstance(dataset, self._torch.utils.data.IterableDataset):
-            return "its dataset is iterable: among workers it hands out other batches, or all of them again"
+            return "its dataset is iterable: workers would hand out other batches, or all again"
         if lives_on_device(self._torch, dataset):
             return "its dataset lives on the GPU, which workers cannot share"
         if not has and (way := _start_method()) != "fork":
