@@ -35,6 +35,16 @@ def test_a_script_that_fails_under_a_plan_may_do_so_because_of_it() -> None:
     assert plain is not None and "the same way" in plain.remedy
 
 
+def test_a_module_that_is_missing_may_be_there_in_another_python() -> None:
+    missing = "The script failed: ModuleNotFoundError: No module named 'torchvision'."
+    error = error_for(replace(crashed(), reason=missing), job(), TRACEBACK)
+    assert error is not None and "--python" in error.remedy and job().python in error.remedy
+    assert "the same way" not in error.remedy
+    planned = crashed(plan=plan_of("compile"))
+    error = error_for(replace(planned, reason=missing), job(), TRACEBACK)
+    assert error is not None and "compile" in error.remedy
+
+
 def test_the_last_traceback_is_the_one() -> None:
     assert traceback_in(f"{TRACEBACK}\nretrying\n{TRACEBACK.replace('no', 'never')}").endswith(
         "ValueError: never"

@@ -116,14 +116,16 @@ def _crash(trial: Trial, job: ScriptJob, printed: str) -> HotloopError:
     if trial.failure is not None and trial.failure.is_syntax:
         return ScriptSyntaxError(trial.reason, "Correct it, or choose --python.", detail=detail)
     kind = FailedInTraining if steps_made(trial.measurement) else FailedBeforeFirstStep
-    return kind(trial.reason, _how_it_fails(trial), detail=detail)
+    return kind(trial.reason, _how_it_fails(trial, job), detail=detail)
 
 
-def _how_it_fails(trial: Trial) -> str:
-    if not trial.plan.levers:
-        return "Run it as it is: it should fail the same way."
-    planned = ", ".join(one.lever for one in trial.plan.levers)
-    return f"It ran with {planned}: if it runs without, take that out of the plan."
+def _how_it_fails(trial: Trial, job: ScriptJob) -> str:
+    if trial.plan.levers:
+        planned = ", ".join(one.lever for one in trial.plan.levers)
+        return f"It ran with {planned}: if it runs without, take that out of the plan."
+    if "ModuleNotFoundError" in trial.reason:  # it may be there in the Python that the user meant
+        return f"It ran with {job.python}: if the script has another Python, name it with --python."
+    return "Run it as it is: it should fail the same way."
 
 
 def traceback_in(printed: str) -> str:
