@@ -79,6 +79,26 @@ def test_a_pass_that_gradients_flow_through_is_no_evaluation(
     assert left.stack[-1].source.endswith("# and is not differentiated")
 
 
+@pytest.mark.parametrize("is_leaf", [False, True])
+def test_a_pass_whose_layers_keep_losses_is_no_evaluation(
+    torch: Any, probe: CallProbe, is_leaf: bool
+) -> None:
+    """Of a picture whose style is changed: what its network returns nobody uses."""
+
+    class Keeping(torch.nn.Sequential):  # type: ignore[misc]
+        def forward(self, picture: Any) -> Any:
+            inside = self[0](picture)
+            self.loss = inside.square().sum()
+            return self[1](inside)
+
+    network = Keeping(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)).eval().requires_grad_(False)
+    picture = torch.ones(2, 3, requires_grad=True)
+    network(picture).sum().backward()
+    network(picture if is_leaf else picture * 1)
+    network.loss.backward()
+    assert probe.passes == []
+
+
 def test_a_result_can_still_be_saved(torch: Any, probe: CallProbe) -> None:
     model = torch.nn.Linear(3, 1)
     found_by_discovery(torch, model)

@@ -63,13 +63,15 @@ class CallProbe:
         """Gradients are on, and the result could be differentiated.
 
         It may well be: a frozen model in a loss hands gradients on. So the result is watched; and
-        in training mode, too, for many a script evaluates in it.
+        in training mode, too, for many a script evaluates in it. And what it was given: losses may
+        be taken from layers inside, by hooks or modules that keep them, and the result be of no use.
         """
         if not self._torch.is_grad_enabled() or len(self._passes) >= MOST:
             return
         made_by = _nodes(self._torch, result)
         if not made_by:
             return
+        made_by += _nodes(self._torch, args[1:])
         seconds = (perf_counter_ns() - began) / 1e9
         number, passes = self._ended, self._passes
         self._ended += 1
@@ -104,9 +106,10 @@ class CallProbe:
 
 
 def _nodes(torch: Any, result: Any) -> list[Any]:
-    """What would undo it, of every tensor in it."""
+    """Where gradients pass, of every tensor in it."""
     if isinstance(result, torch.Tensor):
-        return [result.grad_fn] if result.grad_fn is not None else []
+        needs = result.requires_grad
+        return [torch.autograd.graph.get_gradient_edge(result).node] if needs else []
     parts = result.values() if isinstance(result, dict) else result
     if not isinstance(result, dict | list | tuple):
         return []
