@@ -16,8 +16,15 @@ import lever_examples
 import pytest
 from lever_examples import EXAMPLES, Example, command_of
 
+from hotloop import codec
+from hotloop.diagnose.case import case_of
+from hotloop.diagnose.diagnosis import diagnose
+from hotloop.figures import figures
 from hotloop.levers.registry import LEVERS
-from hotloop.study import NO_TIME
+from hotloop.optimization import OUT_OF_TIME
+from hotloop.profiling import looked_into
+from hotloop.study import NO_TIME, Options, Study
+from hotloop.workshop.promising import promising
 from hotloop.workshop.refusals import NOT_EXAMINED
 from tests.sources import ROOT
 
@@ -49,6 +56,32 @@ def test_what_was_kept_of_those_for_a_cpu_is_as_said(example: Example) -> None:
 def test_a_search_may_try_the_optimisation_and_those_beside_it(example: Example) -> None:
     beside = example.only.split(",") if example.only else []
     assert {*example.names.split(",")} == {example.lever, *beside} <= {*LEVERS}
+
+
+def test_those_that_share_a_well_tuned_job_are_refused_there_by_what_an_h200_showed() -> None:
+    """So that one search does for all of them: nothing is left to be proven beside."""
+    record = ROOT / "tests" / "recordings" / "planted" / "control_gpu.json.gz"
+    study = codec.decode(gzip.decompress(record.read_bytes()), Study)
+    timed, looked = study.trials[0], looked_into(study)
+    assert timed.measurement is not None and looked is not None
+    found = figures(timed.measurement)
+    assert found is not None
+    case = case_of(timed.measurement, found, study.machine, looked, study.roof, timed)
+    shared = [one for one in EXAMPLES if one.job == lever_examples.WELL_TUNED]
+    assert len({command_of(one, 20) for one in shared}) == 1
+    options = Options(only=tuple(shared[0].names.split(",")))
+    offered, refused = promising(
+        timed.measurement,
+        found,
+        study.machine.cores,
+        options,
+        diagnose(case),
+        looked.inspection,
+        study.machine,
+    )
+    assert not offered
+    assert {one.lever for one in shared} <= {one.lever for one in refused}
+    assert not any(one.wins for one in shared)
 
 
 def test_the_order_of_names_does_not_matter() -> None:
@@ -221,6 +254,33 @@ def test_what_no_time_was_left_for_is_not_refused(
     searches.answers["job.py"] = answer({"tf32": 1.5}, {"shape_padding": reason})
     kept, status = examine()
     assert not kept[PADDING.key]["as_said"] and status == 1
+
+
+@pytest.mark.parametrize(("verdict", "refused"), [(OUT_OF_TIME, ""), ("so it is", NO_TIME)])
+def test_what_a_budget_cut_short_is_searched_again_and_what_lost_is_not(
+    verdict: str, refused: str, searches: Searches, examine: Examine
+) -> None:
+    told = json.loads(answer({}, {"tf32": refused or "worse"}).stdout) | {"verdict": verdict}
+    searches.answers["job.py"] = CompletedProcess([], 0, json.dumps(told), "")
+    examine("tf32")
+    searches.answers["job.py"] = answer({}, {"tf32": "worse"})
+    kept, status = examine("tf32")
+    assert searches.jobs == ["job.py", "job.py"]
+    assert kept[TF32.key]["refused"] == "worse" and status == 1
+    examine("tf32")
+    assert len(searches.jobs) == 2
+
+
+def test_after_the_time_that_there_is_no_search_is_begun(
+    searches: Searches, examine: Examine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    examine("tf32")
+    kept, status = examine("--within", "-1")
+    assert searches.jobs == ["job.py"] and {*kept} == {TF32.key} and status == 1
+    told = capsys.readouterr().out
+    assert "left for another time: 2 searches" in told  # one was kept alone, and is shared
+    kept, status = examine("--within", "600")
+    assert {*kept} == {TF32.key, OTHER.key, PADDING.key} and status == 0
 
 
 def test_a_budget_is_handed_on(searches: Searches, examine: Examine) -> None:
