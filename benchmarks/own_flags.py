@@ -27,11 +27,13 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
+from whole_training import compared
+
 from hotloop import plan
 from hotloop.figures import figures
 from hotloop.job import ScriptJob
 from hotloop.plan import Plan
-from hotloop.search.compare import Pair, compare
+from hotloop.search.compare import Pair
 from hotloop.trial.launch import ProcessLauncher
 from hotloop.trial.order import Glimpse, Order
 from hotloop.trial.spec import StopRule
@@ -81,7 +83,7 @@ def main() -> None:
             pairs.append(Pair(baseline=took["own"], candidate=took["plan"]))
             ms = {name: round(value * 1e3, 3) for name, value in took.items()}
             print(f"{index + 1}  own flags {ms['own']} ms  plan {ms['plan']} ms", flush=True)
-    found = compare(pairs, least_pairs=2)
+    found = compared(pairs)
     print(f"the plan is {found.ratio:.3f}× as fast [{found.low:.3f}, {found.high:.3f}]")
     if arguments.out:
         arguments.out.write_text(json.dumps(asdict(found), indent=1) + "\n", encoding="utf-8")

@@ -34,7 +34,7 @@ def main() -> None:
         pairs.append(Pair(baseline=took["plain"], candidate=took["planned"]))
         told = f"as it is {took['plain']:.1f} s, under the plan {took['planned']:.1f} s"
         print(f"{number}  {told}", flush=True)
-    found = _compared(pairs)
+    found = compared(pairs)
     held = arguments.at_least is None or found.ratio >= arguments.at_least
     bar = "" if arguments.at_least is None else f", asked {arguments.at_least:g}×: {_word(held)}"
     print(f"the whole training: {found.ratio:.2f}× [{found.low:.2f}, {found.high:.2f}]{bar}")
@@ -66,7 +66,7 @@ def _seconds(words: list[str]) -> float:
         return time.perf_counter() - began
 
 
-def _compared(pairs: list[Pair]) -> Comparison:
+def compared(pairs: list[Pair]) -> Comparison:
     """One pair has a ratio and no interval."""
     return compare(pairs, least_pairs=2) if len(pairs) > 1 else failed(pairs, "one pair alone")
 
