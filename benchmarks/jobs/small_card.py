@@ -1,6 +1,6 @@
 """A transformer whose batch does not fit the card, which is made small for it.
 
-    python small_card.py [--gib 12] [--batch 16] [--context 1024] [--layers 24] [--steps 2000]
+    python small_card.py [--gib 4.25] [--batch 8] [--context 1024] [--layers 12] [--steps 2000]
 
 `--gib 0` leaves the card as it is: there the same training fits, for comparison.
 """
@@ -53,10 +53,10 @@ class Transformer(nn.Module):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--gib", type=float, default=12.0)
-    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--gib", type=float, default=4.25)
+    parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--context", type=int, default=1024)
-    parser.add_argument("--layers", type=int, default=24)
+    parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--width", type=int, default=768)
     parser.add_argument("--heads", type=int, default=12)
     parser.add_argument("--steps", type=int, default=2000)
