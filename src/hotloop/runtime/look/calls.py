@@ -64,7 +64,7 @@ class CallProbe:
 
         It may well be: a frozen model in a loss hands gradients on. So the result is watched; and
         in training mode, too, for many a script evaluates in it. And what it was given: losses may
-        be taken from layers inside, by hooks or modules that keep them, and the result be of no use.
+        be taken from layers inside, by hooks or modules that keep them, and the result be unused.
         """
         if not self._torch.is_grad_enabled() or len(self._passes) >= MOST:
             return
