@@ -19,7 +19,7 @@ CHILD = [
     *below("hotloop.measurement", "hotloop.evidence", "hotloop.inspection", "hotloop.depth"),
     *below("hotloop.trial.spec", "hotloop.trial.result"),
     *below("hotloop.levers", "hotloop.errors", "hotloop.seams", "hotloop.topology"),
-    *below("hotloop.collecting", "hotloop.processes"),
+    *below("hotloop.collecting", "hotloop.processes", "hotloop.tried", "hotloop.unused"),
     *below("hotloop.trial.enter", "hotloop.trial.kernel"),
     *below("hotloop.training", "hotloop.training_job", "hotloop.plan", "hotloop.job"),
 ]
@@ -31,6 +31,8 @@ PURE = (
     "hotloop.equivalence",
     "hotloop.evidence",
     "hotloop.inspection",
+    "hotloop.tried",
+    "hotloop.unused",
     "hotloop.depth",
     "hotloop.job",
     "hotloop.plan",
