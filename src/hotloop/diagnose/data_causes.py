@@ -25,6 +25,7 @@ from hotloop.diagnose.sightings import (
     at_training,
     in_workers,
     innermost,
+    of_a_step,
     share,
     sightings,
 )
@@ -105,15 +106,18 @@ def _worker_start(case: Case, load: Loading) -> Cause | None:
         return None
     passes, spent = _starts(*_training(case))
     steps = len(steady_steps(case))
+    spent += dropped(case) * load.step * steps
     saved = spent / (steps * load.step)
     if passes < 2 or saved * load.step < MOST_OF_IT * load.wait:
         return None
-    if tried := case.inspection.kept_seconds if case.inspection else []:
+    is_left = _is_left_at_once(case, passes)
+    tried = case.inspection.kept_seconds if case.inspection else []
+    if tried and not is_left:  # else they were kept, and the iterator was not
         saved = max(1 - statistics.median(tried) / load.step, 0.0)
     elif load.alone is not None:  # workers that come and go also take cores from the step itself
         saved = max(saved, load.saved_by_keeping_workers(spent / steps))
     waits = [one for one in sightings(case) if one.phase == Phase.DATA]
-    name = "new_iterator" if _is_left_at_once(case, passes) else "worker_start"
+    name = "new_iterator" if is_left else "worker_start"
     evidence = (
         f"{passes} passes over the data began while it was timed",
         f"ending a pass and starting {times(load.workers, 'worker')} for the next takes "
@@ -128,6 +132,13 @@ def _is_left_at_once(case: Case, passes: int) -> bool:
     handed = sum(span.n >= 0 and counted for span, counted in zip(spans, counts, strict=True))
     batches = case.loader.batches if case.loader else None
     return handed < ONE_EACH * passes and (batches is None or batches >= MANY_MORE)
+
+
+def dropped(case: Case) -> float:
+    """The share of a step that goes by in a loader while no batch is asked for: an iterator ends
+    its workers where the script lets go of it."""
+    seen = sightings(case)
+    return of_a_step(case, seen, lambda one: bool(at_the_loader([one])), (Phase.REST,))
 
 
 def _training(case: Case) -> tuple[list[Span], list[bool]]:

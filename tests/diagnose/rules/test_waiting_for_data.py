@@ -12,6 +12,7 @@ from tests.builders import Log, loader
 from tests.diagnose.making import (
     MAIN,
     NEXT,
+    TORCH_LOADER,
     case,
     hand_drawn,
     library,
@@ -221,6 +222,17 @@ def test_an_iterator_that_is_made_for_every_batch(batches: int | None, cause: st
     assert finding.cause == cause
     assert ("iter(loader)" in finding.remedy) is (cause == "new_iterator")
     assert finding.levers == (() if cause == "new_iterator" else ("loader_workers",))
+
+
+def test_an_iterator_also_ends_where_the_script_lets_go_of_it() -> None:
+    log = Log()
+    for _ in range(20):
+        log.data(60, -1).data(20, 8).forward(2, 8).backward(1).optimizer(1).wait(40)
+    ends = Frame(TORCH_LOADER, 1, "_MultiProcessingDataLoaderIter.__del__")
+    seen = samples((90, 30, [MAIN, ends]), (114, 10, [MAIN]))
+    one = case(log, Inspection(samples=seen), loaders=[loader(workers=2, batches=40)])
+    dropped = one.share("rest") * 30 / 40
+    assert found(one).title.startswith(f"{one.share('data') + dropped:.0%} of a step waits")
 
 
 def test_keeping_workers_wins_what_it_won_when_it_was_tried() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hotloop.diagnose.base import Case, Effort, Finding
-from hotloop.diagnose.call_sites import dearest, distinct
+from hotloop.diagnose.call_sites import at_the_loader, dearest, distinct
 from hotloop.diagnose.loops import at_a_loop
 from hotloop.diagnose.side_jobs import beside_the_training
 from hotloop.diagnose.sightings import Sighting, innermost, of_a_step, sightings
@@ -25,7 +25,7 @@ def between_passes(case: Case) -> Finding | None:
     every, beside, looped = sightings(case), beside_the_training(case), at_a_loop(case)
 
     def told(sighting: Sighting) -> bool:
-        return bool(beside(sighting)) or looped(sighting)
+        return bool(beside(sighting)) or looped(sighting) or bool(at_the_loader([sighting]))
 
     share = case.share(Phase.REST) - of_a_step(case, every, told, REST)
     # On a GPU that is where the CPU waits for what it has queued.

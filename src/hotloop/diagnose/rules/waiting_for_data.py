@@ -76,7 +76,7 @@ def waited(case: Case) -> float:
     gpu = gpu_time(case) if case.on_gpu else None
     if gpu is not None:
         return min(gpu.share(Idle.DATA), 1.0) * _drawing(case)
-    return case.share(Phase.DATA) * _drawing(case)
+    return case.share(Phase.DATA) * _drawing(case) + data_causes.dropped(case)
 
 
 def _takes(case: Case, wait: float) -> float:
