@@ -50,6 +50,10 @@ ONE_EACH = 1.5
 """Batches of a pass. One that ends after the first was hardly meant to be a pass, …"""
 MANY_MORE = 4
 """… if there would have been so many."""
+TENSORS = "TensorDataset"
+ROWS = 8
+OF_ROWS = 0.9
+"""Of loading such a batch, what indexing its tensors once spares: 64 rows, torch 2.13."""
 WORKERS_WIN = 0.15
 """Of a step, by more workers. For less, what the loading itself takes is looked at first."""
 
@@ -66,7 +70,7 @@ class Cause:
 def cause(case: Case) -> Cause | None:
     """The first that explains most of it; those that a setting removes come first."""
     load = loading(case)
-    for look in (_worker_start, _slow_item, _storage, _too_few_workers, _work):
+    for look in (_worker_start, _row_by_row, _slow_item, _storage, _too_few_workers, _work):
         if found := look(case, load):
             return found
     return None
@@ -165,6 +169,17 @@ def _starts(spans: list[Span], counts: list[bool]) -> tuple[int, float]:
             took = max(span.seconds - usual, 0.0) * is_in_a_step
             passes, spent, begins = passes + is_in_a_step, spent + took, False
     return passes, spent
+
+
+def _row_by_row(case: Case, load: Loading) -> Cause | None:
+    """Tensors that are taken apart into rows, and put together again."""
+    loader = case.loader
+    if loader is None or loader.dataset != TENSORS or (loader.batch_size or 1) < ROWS:
+        return None
+    waits = [one for one in sightings(case) if one.phase == Phase.DATA]
+    evidence = (f"a {TENSORS} hands out single rows, {loader.batch_size} of them to a batch",)
+    places = distinct(at_the_loader(waits))
+    return Cause("row_by_row", load.saved_without(OF_ROWS), evidence, places)
 
 
 def _slow_item(case: Case, load: Loading) -> Cause | None:

@@ -28,7 +28,7 @@ AT_ONCE = 0.1
 long, and so do worker processes, a compiler, or whatever else a finding would speak for."""
 
 EXPLAINED_BY = {
-    "launch_bound": ("python_loop", "microbatches", "optimizer_bound", "tiny_batch"),
+    "launch_bound": ("python_loop", "microbatches", "optimizer_bound", "tiny_batch", "side_work"),
     "tiny_batch": ("python_loop", "microbatches", "optimizer_bound"),
     "evaluation": ("evaluation_with_gradients",),
     "too_few_threads": ("waiting_for_data",),

@@ -224,6 +224,22 @@ def test_an_iterator_that_is_made_for_every_batch(batches: int | None, cause: st
     assert finding.levers == (() if cause == "new_iterator" else ("loader_workers",))
 
 
+@pytest.mark.parametrize(
+    ("dataset", "size", "cause"),
+    [("TensorDataset", 64, "row_by_row"), ("TensorDataset", 1, ""), ("Digits", 64, "")],
+)
+def test_tensors_are_taken_apart_into_rows(dataset: str, size: int, cause: str) -> None:
+    log = Log()
+    for _ in range(20):
+        log.data(10, size).forward(5, size).backward(3).optimizer(2)
+    one = case(log, cores=1, loaders=[loader(workers=0, dataset=dataset, batch_size=size)])
+    finding = found(one)
+    assert finding.cause == cause
+    if cause:
+        assert finding.share == pytest.approx(0.9 * 0.5)
+        assert finding.remedy.startswith("Index the tensors by whole batches")
+
+
 def test_an_iterator_also_ends_where_the_script_lets_go_of_it() -> None:
     log = Log()
     for _ in range(20):

@@ -30,11 +30,12 @@ REMEDIES = {
     "storage": "Copy the data to a local disk or into memory before the training.",
     "worker_start": "Keep the workers from one pass to the next: persistent_workers=True.",
     "new_iterator": "Make one iterator, and not one for every batch: iter(loader) starts all anew.",
+    "row_by_row": "Index the tensors by whole batches, inputs[rows], and not row by row.",
     "too_few_workers": "Give the loader more workers: num_workers.",
     "slow_item": "Shorten the few slow items, or prepare them before the training.",
 }
 SETTINGS = ("worker_start", "too_few_workers")
-NOT_KEPT = ("augmentation", "collation", "worker_start")
+NOT_KEPT = ("augmentation", "collation", "worker_start", "row_by_row")
 """Work that keeping items would not spare: it is meant to differ, or comes after them."""
 
 
