@@ -288,6 +288,46 @@ def test_a_library_that_writes_past_python(project: Path, scratch: Path, tmp_pat
     assert snapshot(project) == before
 
 
+def test_a_library_that_is_told_how_to_open(project: Path, scratch: Path, tmp_path: Path) -> None:
+    """A stand-in for h5py, which opens files in C, as the mode says that comes after the path."""
+    package = tmp_path / "library" / "h5py"
+    (package / "_hl").mkdir(parents=True)
+    (package / "__init__.py").write_text("from h5py._hl.files import File\n")
+    (package / "_hl" / "__init__.py").touch()
+    (package / "_hl" / "files.py").write_text(
+        "import ctypes, os\n"
+        "libc = ctypes.CDLL(None)\n"
+        "HOW = {'r': os.O_RDONLY, 'r+': os.O_RDWR, 'a': os.O_RDWR | os.O_CREAT | os.O_APPEND,\n"
+        "    'w': os.O_RDWR | os.O_CREAT | os.O_TRUNC, 'x': os.O_RDWR | os.O_CREAT | os.O_EXCL}\n"
+        "class File:\n"
+        "    def __init__(self, name, mode='r', driver=None):\n"
+        "        self.fd = libc.open(os.fsencode(name), HOW[mode], 0o600)\n"
+        "        if self.fd < 0: raise OSError(name)\n"
+        "    def put(self, data): libc.write(self.fd, data, len(data))\n"
+        "    def get(self): return os.pread(self.fd, 99, 0)\n"
+    )
+    script = f"""
+        sys.path.insert(0, {str(package.parent)!r})
+        import h5py
+        assert h5py.File("best.pt").get() == b"best"
+        h5py.File("best.pt", mode="a").put(b" of all")
+        assert h5py.File(Path("best.pt"), "r").get() == b"best of all"
+        h5py.File("best.pt", "w").put(b"new")
+        h5py.File(name="runs/new.h5", mode="x").put(b"newer")
+        for path, mode in (("best.pt", "x"), ("missing.h5", "r"), ("missing.h5", "r+")):
+            try:
+                h5py.File(path, mode)
+            except OSError:
+                continue
+            raise AssertionError(path)
+        assert open("best.pt").read() == "new" and os.path.exists("runs/new.h5")
+        """
+    before = snapshot(project)
+    run(project, scratch, script)
+    assert snapshot(project) == before
+    assert [path for path in changed(str(scratch)) if "missing" in path] == []
+
+
 def test_a_database(project: Path, scratch: Path) -> None:
     run(project, None, "import sqlite3\nsqlite3.connect('runs.db').execute('create table t (n)')")
     before = snapshot(project)

@@ -16,6 +16,15 @@ from hotloop.runtime.shield.paths import is_folder, parent
 from hotloop.runtime.shield.view import View
 
 UPDATED_FILE = os.O_RDWR | os.O_CREAT
+BY_MODE = {
+    "r": os.O_RDONLY,
+    "r+": os.O_RDWR,
+    "a": UPDATED_FILE,
+    "w": NEW_FILE,
+    "w-": NEW_FILE | os.O_EXCL,
+    "x": NEW_FILE | os.O_EXCL,
+}
+"""Of HDF5, whose files may be too large to be copied for somebody who reads them."""
 
 
 class Saver(NamedTuple):
@@ -25,8 +34,8 @@ class Saver(NamedTuple):
     position: int
     """Of the path among the arguments."""
     name: str
-    flags: int
-    """How it opens the path."""
+    flags: int | None
+    """How it opens the path. None: the argument after that says it, one of `BY_MODE`."""
 
 
 SAVERS = (
@@ -52,6 +61,7 @@ SAVERS = (
     Saver("torchvision.io", "write_jpeg", 1, "filename", NEW_FILE),
     Saver("torchvision.io", "write_png", 1, "filename", NEW_FILE),
     Saver("cv2", "imwrite", 0, "filename", NEW_FILE),
+    Saver("h5py._hl.files", "File.__init__", 1, "name", None),
     Saver("sqlite3", "connect", 0, "database", UPDATED_FILE),
     Saver("sqlite3.dbapi2", "connect", 0, "database", UPDATED_FILE),
 )
@@ -73,20 +83,23 @@ def _redirect_all(view: View, changes: Changes, module: ModuleType) -> None:
         owner = getattr(module, kind, None) if kind else module
         function = getattr(owner, name, None)
         if function is not None:  # other versions may lack it
-            place = functools.partial(_place, view, changes, saver.flags)
+            place = functools.partial(_place, view, changes)
             setattr(owner, name, _redirected(function, saver, place))
 
 
 def _redirected(
-    function: Callable[..., Any], saver: Saver, place: Callable[[Any], Any]
+    function: Callable[..., Any], saver: Saver, place: Callable[[int, Any], Any]
 ) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        before, after = args[: saver.position], args[saver.position + 1 :]
+        flags = saver.flags
+        if flags is None:
+            flags = BY_MODE.get(kwargs.get("mode") or next(iter(after), "r"), UPDATED_FILE)
         if saver.name in kwargs:
-            kwargs[saver.name] = place(kwargs[saver.name])
+            kwargs[saver.name] = place(flags, kwargs[saver.name])
         elif len(args) > saver.position:
-            before, after = args[: saver.position], args[saver.position + 1 :]
-            args = (*before, place(args[saver.position]), *after)
+            args = (*before, place(flags, args[saver.position]), *after)
         return function(*args, **kwargs)
 
     return call
