@@ -113,6 +113,8 @@ def _place(view: View, changes: Changes, flags: int, path: Any) -> Any:
         return view.reading(path)
     try:
         return changes.writing(path, flags)
+    except FileExistsError:  # it asked for a new one, and will not touch the old
+        return view.reading(path)
     except OSError:  # let the library fail in its own words, where it can do no harm
         folder = parent(view.spot(path).user)
         return view.mirror.nowhere if is_folder(folder) else path
