@@ -49,7 +49,7 @@ def test_where_batches_are_drawn_and_what_draws_them() -> None:
 def test_what_was_seen_once_or_twice_is_not_what_it_is_about() -> None:
     passes = users(11, "main", "outputs = model(x)")
     drawn = [seen("data", 0.9, MAIN, NEXT, ITEM), seen("data", 0.02, passes, NEXT, ITEM)]
-    assert at_the_loader(drawn) == [START, MAIN]
+    assert at_the_loader(drawn) == [MAIN]  # and not what calls the training
     tested = [
         seen("forward", 4, FORWARD),
         seen("evaluation", 9, CALL),

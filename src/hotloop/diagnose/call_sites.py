@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
@@ -12,6 +13,7 @@ from hotloop.timeline import Phase
 LOADING = "torch/utils/data/"
 """In the path of the files that stand between the script's loop and its dataset."""
 WORKER = "_worker_loop"
+DRAWS = re.compile(r"\b(for|next|yield from)\b")
 NO_LOADING = ("multiprocessing/queues.py", "/dataclasses.py", "/json/__init__.py", "/pathlib.py")
 MOST_PLACES = 4
 TRAINING = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER)
@@ -41,10 +43,14 @@ def in_the_loop(seen: list[Sighting], belongs: Callable[[Sighting], bool]) -> li
 def at_the_loader(seen: list[Sighting]) -> list[Frame]:
     """Where batches are drawn: a generator of the user's own, and the line that draws from it."""
     return dearest(
-        (frame, sighting.seconds)
-        for sighting in seen
-        for frame in _users(_outside(sighting))[:-3:-1]
+        (frame, sighting.seconds) for sighting in seen for frame in _drawn_at(_outside(sighting))
     )
+
+
+def _drawn_at(outside: tuple[Frame, ...]) -> list[Frame]:
+    """Of two functions the outer is named where it draws: else it merely calls the training."""
+    users = _users(outside)
+    return [*users[-1:], *(frame for frame in users[-2:-1] if DRAWS.search(frame.source))]
 
 
 def in_the_dataset(seen: list[Sighting]) -> list[Frame]:
