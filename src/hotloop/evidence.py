@@ -64,7 +64,8 @@ class Difference:
 
     step: int
     quantity: str
-    """"gradient" or "update"."""
+    """"gradient" or "update"; "change" of what is kept and not trained; "count": a whole number as
+    the steps before have left it."""
     tensor: str
     reference: float
     """Its norm in the reference."""
@@ -81,6 +82,18 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class KeptSeen:
+    """What models keep beside what is trained, running statistics say, after compared steps."""
+
+    step: int
+    tensors: int
+    changed: int
+    """By the steps, here or in the reference."""
+    in_part: int
+    """Too large to be compared but for some of their numbers."""
+
+
+@dataclass(frozen=True)
 class Evidence:
     structure: Structure = field(default_factory=Structure)
     differences: list[Difference] = field(default_factory=list)
@@ -90,6 +103,8 @@ class Evidence:
     """Whether a model drew random numbers, dropout apart."""
     problem: str = ""
     """Why the weights could not be saved or loaded."""
+    kept: list[KeptSeen] | None = None
+    """None: of a hotloop that did not look at it."""
 
 
 @dataclass(frozen=True)

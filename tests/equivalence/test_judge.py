@@ -37,7 +37,7 @@ def differences(size: float | None) -> list[Difference]:
 
 
 def evidence(size: float | None = 0.0, **changes: Any) -> Evidence:
-    made = Evidence(structure(), differences(size), forced=[FREE, FREE + 3])
+    made = Evidence(structure(), differences(size), forced=[FREE, FREE + 3], kept=[])
     return replace(made, **changes)
 
 

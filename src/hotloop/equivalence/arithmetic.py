@@ -77,12 +77,12 @@ def _of_quantity(
         noise = _total(one.difference for one in there.values())
         noise = max(noise, _total(one.ulp for one in here.values())) / (reference or 1.0)
         distance = _total(one.difference for one in here.values()) / (reference or 1.0)
-        totals.append(_ratio(distance, min(noise, ANOTHER / factor)))
+        totals.append(distance_in(distance, min(noise, ANOTHER / factor)))
         along.append(_along(here, there, noise))
         for name, one in here.items():
             other = there.get(name)
             size = max(other.difference or 0.0 if other else 0.0, noise * one.reference, one.ulp)
-            by_tensor[name].append(_ratio(_judged(one, other), size))
+            by_tensor[name].append(distance_in(_judged(one, other), size))
     yield Closeness(f"the {quantity}s", statistics.median(totals) / factor)
     yield Closeness(f"the size of the {quantity}s", statistics.median(along) / factor)
     for name, ratios in by_tensor.items():
@@ -101,7 +101,8 @@ def _projection(step: _Step) -> float:
     return sum(one.along * one.reference**2 for one in step.values()) / weights if weights else 1.0
 
 
-def _ratio(difference: float | None, size: float) -> float:
+def distance_in(difference: float | None, size: float) -> float:
+    """In units of such a size."""
     if difference is None:
         return math.inf
     return difference / size if size else (math.inf if difference else 0.0)

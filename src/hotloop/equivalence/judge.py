@@ -6,10 +6,11 @@ arithmetic of single steps the same, but for rounding? Does it learn as well whe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from hotloop.equivalence import arithmetic, free_run, structure
+from hotloop.equivalence import arithmetic, free_run, kept, structure
 from hotloop.evidence import NOT_BEGUN, NOT_ENDED, Evidence
 from hotloop.trial.trial import State, Trial
 
@@ -81,13 +82,17 @@ def judge(
     streams = structure.exact_streams(
         _evidence(witnesses.reference).structure, _evidence(witnesses.yardstick).structure
     )
+    untrained = kept.Kept(_evidence(candidate), _evidence(witnesses.yardstick), factor)
     near = arithmetic.closeness(
         _evidence(candidate).differences, _evidence(witnesses.yardstick).differences, factor
     )
+    all_near = sorted([*near, *untrained.closeness()], key=lambda one: -one.ratio)
     reasons = (
         *free_run.differences(candidate, witnesses.reference, witnesses.others),
         *_structure(candidate, witnesses.reference, streams, regroups),
-        *_arithmetic(candidate, witnesses, near),
+        *_arithmetic(candidate, witnesses, bool(near)),
+        *_beyond(all_near),
+        *untrained.differences(),
     )
     return Equivalence(
         same=not reasons,
@@ -95,8 +100,8 @@ def judge(
         steps=structure.steps_made(_evidence(candidate)),
         forced=structure.steps_forced(_evidence(candidate)),
         compared=_compared(candidate, witnesses, streams, regroups),
-        not_compared=_not_compared(candidate, witnesses, streams),
-        closeness=near[0].ratio if near else None,
+        not_compared=_not_compared(candidate, witnesses, streams, untrained.hidden()),
+        closeness=all_near[0].ratio if near and math.isfinite(all_near[0].ratio) else None,
     )
 
 
@@ -118,7 +123,10 @@ def _regrouped(
 
 def is_difference(reason: str) -> bool:
     """Or does it only say why none could be looked for?"""
-    if reason.startswith((NOT_COMPARED, NOTHING_GIVEN)) or NOT_EXAMINED in reason:
+    if (
+        reason.startswith((NOT_COMPARED, NOTHING_GIVEN, kept.NOT_COMPARED))
+        or NOT_EXAMINED in reason
+    ):
         return False
     return not any(problem in reason for problem in (NOT_BEGUN, NOT_ENDED))
 
@@ -177,29 +185,38 @@ def _structure(
         )
 
 
-def _arithmetic(
-    candidate: Trial, witnesses: Witnesses, near: list[arithmetic.Closeness]
-) -> Iterator[str]:
+def _arithmetic(candidate: Trial, witnesses: Witnesses, is_near: bool) -> Iterator[str]:
     evidence = _evidence(candidate)
     problems = [_evidence(trial).problem for trial in (witnesses.reference, witnesses.yardstick)]
+    unknown = kept.not_judged(
+        evidence, _evidence(witnesses.reference), _evidence(witnesses.yardstick)
+    )
     if evidence.problem:
         yield evidence.problem
-    elif not near:
+    elif not is_near:
         why = next((f": {problem}" for problem in problems if problem), "")
         yield f"{NOT_COMPARED}{why}"
+    elif unknown:
+        yield unknown
     yield from list(arithmetic.lost(evidence.differences))[:1]
+
+
+def _beyond(near: list[arithmetic.Closeness]) -> Iterator[str]:
     beyond = [one for one in near if one.ratio > 1]
     if beyond:
         worst = beyond[0]
         more = f", and {len(beyond) - 1} more" if len(beyond) > 1 else ""
-        yield f"arithmetic: {worst.what} differ by {worst.ratio:.1f}× what rounding explains{more}"
+        by = f" by {worst.ratio:.1f}× what rounding explains"
+        how = by if math.isfinite(worst.ratio) else ", and rounding explains nothing of it"
+        yield f"arithmetic: {worst.what} differ{how}{more}"
 
 
 def _compared(
     candidate: Trial, witnesses: Witnesses, streams: list[str], regroups: bool
 ) -> tuple[str, ...]:
     evidence = _evidence(candidate)
-    count = len({one.tensor for one in evidence.differences})
+    trained = [one for one in evidence.differences if one.quantity in arithmetic.QUANTITIES]
+    count = len({one.tensor for one in trained})
     tensors = "1 tensor" if count == 1 else f"{count} tensors"
     batches = sum(given.stream in streams for given in evidence.structure.given)
     passes = "" if regroups else "their backward passes, "
@@ -209,13 +226,16 @@ def _compared(
         *([f"{batches} batches by checksum ({'; '.join(streams)})"] if streams else []),
         f"gradients and updates of {tensors} in {structure.steps_forced(evidence)} steps that "
         "began from the same weights, against noise of one rounding",
+        *kept.compared(evidence),
     ]
     if witnesses.reseeded:
         lines.append(f"the loss of a free run against {len(witnesses.reseeded)} other seeds")
     return tuple(lines)
 
 
-def _not_compared(candidate: Trial, witnesses: Witnesses, streams: list[str]) -> tuple[str, ...]:
+def _not_compared(
+    candidate: Trial, witnesses: Witnesses, streams: list[str], hidden: int
+) -> tuple[str, ...]:
     all_given = _evidence(witnesses.reference).structure.given
     others = sorted({given.stream for given in all_given} - set(streams))
     lines = ["the random numbers themselves: seeds were fixed and dropout was off on both sides"]
@@ -223,6 +243,7 @@ def _not_compared(candidate: Trial, witnesses: Witnesses, streams: list[str]) ->
         lines.append(f"{'; '.join(others)}: what it is given depends on the weights")
     if _augments(witnesses.reference):
         lines.append("the job's augmentation, which was off on both sides")
+    lines += kept.not_compared(_evidence(candidate), _evidence(witnesses.reference), hidden)
     skipped = structure.skipped(_evidence(candidate).structure)
     if skipped:
         lines.append(f"{skipped} steps that the gradient scaler skipped")

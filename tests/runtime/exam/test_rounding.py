@@ -230,3 +230,21 @@ def test_in_the_jobs_own_format_no_operand_is_rounded(torch: Any) -> None:
     with rounding(torch, 23):
         found = torch.matmul(weight, torch.eye(4))
     assert away(found, weight).max() <= 2.0**-22
+
+
+def test_products_that_a_model_keeps_something_of_are_disturbed_inside_it_alone(torch: Any) -> None:
+    weight, data = torch.rand(50, 50), torch.rand(50)
+    active = Rounding(torch, 7)
+    active.begin([], in_weights=False)
+    try:
+        with torch.no_grad():
+            assert torch.equal(weight @ data, torch.mv(weight, data))
+            active.inside_learning = True
+            found, doubled, place = weight @ data, data * 2, torch.empty(50)
+            assert torch.mv(weight, data, out=place) is place
+            active.inside_learning = False
+            exact = weight @ data
+    finally:
+        active.end()
+    assert 0 < away(found, exact).max() < 2.0**-6
+    assert torch.equal(doubled, data + data) and torch.equal(place, exact)

@@ -31,7 +31,8 @@ class Examination:
         self._rounding = Rounding(torch, exam.noise_bits) if exam.noise_bits is not None else None
         self._counts: Counter[int] = Counter()
         """Of every optimizer's steps."""
-        self._begun = 0
+        self._begun = self._first = 0
+        """How many comparisons, and the first step of the latest."""
         self._comparing = False
         self._drawn: Any = None
         self._draws = False
@@ -52,15 +53,20 @@ class Examination:
             forced=self._teacher.forced,
             draws=self._draws,
             problem=self._teacher.problem,
+            kept=self._teacher.kept,
         )
 
     def _call(self, args: Any, kwargs: Any) -> None:
         watched = self._exam.is_reference and not self._draws and self._torch.is_grad_enabled()
         self._drawn = randomness.drawn(self._torch) if watched else None
+        if self._rounding is not None:
+            self._rounding.inside_learning = self._torch.is_grad_enabled()
 
     def _called(self, args: Any, result: Any, began: int) -> None:
         if self._drawn is not None:
             self._draws = randomness.drawn(self._torch) != self._drawn
+        if self._rounding is not None:
+            self._rounding.inside_learning = False
 
     def _step(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._teacher.mark(self._watch.inventory.numbers["optimizer"].of(args[0]), args[0])
@@ -77,9 +83,7 @@ class Examination:
             if self._structure.structure.steps[-1].taken:  # a scaler's skip has no arithmetic
                 self._teacher.end(done - 1, number)
             if self._is_over(done, ends_round):
-                self._comparing = False
-                if self._rounding is not None:
-                    self._rounding.end()
+                self._end_comparing()
         if self._begins(done, ends_round):
             self._compare_next(done)
         if done >= self._exam.steps and not self._comparing:
@@ -103,13 +107,25 @@ class Examination:
 
     def _compare_next(self, done: int) -> None:
         self._begun += 1
+        self._first = done
         self._comparing = True
-        alive = [known() for known in self._watch.driver.roots.roots]
-        roots = [root for root in alive if root is not None]
+        roots = self._roots()
         self._teacher.begin(done, roots)
         if self._rounding is not None:
             weights = [weight for root in roots for weight in root.parameters()]
             self._rounding.begin(weights, self._exam.spare or any(map(_is_compiled, roots)))
+
+    def _end_comparing(self) -> None:
+        self._comparing = False
+        if self._rounding is not None:
+            self._rounding.end()
+        steps = self._structure.structure.steps[self._first :]
+        if all(step.taken for step in steps):  # what follows a step that was skipped differs
+            self._teacher.end_round(self._first, self._roots())
+
+    def _roots(self) -> list[Any]:
+        alive = [known() for known in self._watch.driver.roots.roots]
+        return [root for root in alive if root is not None]
 
 
 def _is_compiled(root: Any) -> bool:

@@ -5,6 +5,10 @@ model can tell. So the job's own step is repeated with noise of the size of one 
 last bit for other orders of summation, in bit 7 for bfloat16. Noise rather than rounding, because
 rounding what is rounded already would change nothing.
 
+What a model keeps from step to step it mostly computes where nothing is differentiated: an average
+of codes, the largest singular value of a weight. There products are disturbed, and only inside a
+model that learns: what a script prepares its data with must be seen to be the same.
+
 A narrower format rounds weights and data as well, before a product is computed of them. That is one
 error for all samples and pixels, which noise on their results averages out. So these are rounded.
 """
@@ -39,6 +43,8 @@ class Rounding:
         self._bits = bits
         self._size = 2.0**-bits
         self._mode: Any = None
+        self.inside_learning = False
+        """A model, called with gradients on."""
         self._exact: list[tuple[Any, Any]] = []
         self._generators: dict[str, Any] = {}
 
@@ -53,7 +59,7 @@ class Rounding:
                         weight.copy_(self._disturbed(weight))
         else:
             operands = self._rounded if self._bits < NARROWER else None
-            self._mode = _mode(self._torch, self._disturbed, operands)
+            self._mode = _mode(self._torch, self._disturbed, operands, self._reaches)
             self._mode.__enter__()
 
     def before_step(self) -> None:
@@ -68,6 +74,12 @@ class Rounding:
         if self._mode is not None:
             self._mode.__exit__(None, None, None)
             self._mode = None
+
+    def _reaches(self, name: str) -> bool:
+        """Whether such an operation is disturbed here."""
+        if self._torch.is_grad_enabled():
+            return True
+        return self.inside_learning and name in PRODUCTS
 
     def _disturbed(self, tensor: Any) -> Any:
         """Differentiable: the gradient on its way back is disturbed as well."""
@@ -104,20 +116,22 @@ class Rounding:
         return known
 
 
-def _mode(torch: Any, disturbed: Any, rounded: Any) -> Any:
+def _mode(torch: Any, disturbed: Any, rounded: Any, reaches: Any) -> Any:
     """Sees every call into torch that the script makes while it is active."""
 
     class Disturbing(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(
             self, function: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
-            if not torch.is_grad_enabled() or torch.compiler.is_compiling():
+            name = getattr(function, "__name__", "")
+            is_ours = not torch.compiler.is_compiling() and reaches(name)
+            if not is_ours or (kwargs and kwargs.get("out") is not None):
                 return function(*args, **(kwargs or {}))
-            if getattr(function, "__name__", "") == MADE_OF_OTHERS:
+            if name == MADE_OF_OTHERS:
                 with _looked_into(torch.nn.functional), self:
                     return function(*args, **(kwargs or {}))
             known = _memory(torch, args)
-            if rounded is not None and getattr(function, "__name__", "") in PRODUCTS:
+            if rounded is not None and name in PRODUCTS:
                 args, kwargs = _operands(torch, args, rounded), _operands(torch, kwargs, rounded)
             return _each(torch, function(*args, **(kwargs or {})), known, disturbed)
 
@@ -139,7 +153,9 @@ def _each(torch: Any, result: Any, known: set[int], disturbed: Any) -> Any:
     """New results of learned weights; neither data nor views nor what was changed in place."""
     if type(result) in (tuple, list):
         return type(result)(_each(torch, part, known, disturbed) for part in result)
-    if not _computes_plainly(torch, result) or not result.requires_grad or result.is_leaf:
+    if not _computes_plainly(torch, result):
+        return result
+    if torch.is_grad_enabled() and (not result.requires_grad or result.is_leaf):
         return result
     if not result.is_floating_point() or result.layout is not torch.strided:
         return result

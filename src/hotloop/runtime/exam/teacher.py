@@ -14,9 +14,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from hotloop.evidence import NOT_BEGUN, NOT_ENDED, Difference
+from hotloop.evidence import NOT_BEGUN, NOT_ENDED, Difference, KeptSeen
 from hotloop.runtime.exam import randomness
 from hotloop.runtime.exam.distances import Distances
+from hotloop.runtime.exam.kept import Kept, named
 from hotloop.runtime.marks import Mark, mark, matched
 from hotloop.runtime.marks import parameters as _parameters
 
@@ -44,6 +45,11 @@ class Teacher:
         self._start: dict[str, Any] = {}
         """The stepping parameters before the step that is being compared."""
         self._distances: dict[str, Distances] = {}
+        self._kept = Kept(torch, folder, is_reference)
+
+    @property
+    def kept(self) -> list[KeptSeen]:
+        return self._kept.seen
 
     def mark(self, number: int, optimizer: Any) -> None:
         """Before a step, of which only an optimizer's first counts."""
@@ -67,10 +73,13 @@ class Teacher:
             saved = None if self._is_reference else self._read(step)
             self._theirs = matched(self._marks, saved["marks"]) if saved else {}
             tensors = self._tensors(roots)
+            kept = self._untrained(tensors)
             if saved:
+                self.differences += self._kept.counts(step, saved["tensors"], kept)
                 self._load(saved, tensors)
             else:
                 self._save(step, tensors)
+            self._kept.begin(kept)
             # On the host: a job may need all the memory its device has.
             self._start = {name: _on_host(t.detach()) for name, t in tensors.items()}
             self._distances = {n: Distances(self._torch, t.device) for n, t in tensors.items()}
@@ -90,6 +99,15 @@ class Teacher:
             else:
                 step = self._compare(made, file)
             self.forced.append(step)
+        except Exception as error:
+            self.problem = f"step {step + 1} {NOT_ENDED}: {error}"
+
+    def end_round(self, step: int, roots: list[Any]) -> None:
+        """All optimizers have made their steps since `begin`."""
+        if self.problem:
+            return
+        try:
+            self.differences += self._kept.end(step, dict(named(roots)))
         except Exception as error:
             self.problem = f"step {step + 1} {NOT_ENDED}: {error}"
 
@@ -128,6 +146,10 @@ class Teacher:
                 if state:
                     _restore(torch, optimizer.state[parameter], state, parameter)
         randomness.restore(torch, saved["random"])
+
+    def _untrained(self, tensors: dict[str, Any]) -> dict[str, Any]:
+        trained = {self._name(p) for o in self._living().values() for p in _parameters(o)}
+        return {name: tensor for name, tensor in tensors.items() if name not in trained}
 
     def _outcome(self, number: int) -> _Outcome:
         """Gradients after the step: by then clipped, unscaled, and made by a closure if any."""
@@ -178,9 +200,8 @@ class Teacher:
         """What a step depends on: the weights and buffers of models, and what optimizers train."""
         found: dict[str, Any] = {}
         self._names.clear()
-        for place, root in enumerate(roots):
-            for name, tensor in [*root.named_parameters(), *root.named_buffers()]:
-                self._add(found, f"model {place}: {name}", tensor)
+        for name, tensor in named(roots):
+            self._add(found, name, tensor)
         living = {self._theirs.get(n, n): optimizer for n, optimizer in self._living().items()}
         for number, optimizer in sorted(living.items()):
             for place, parameter in enumerate(_parameters(optimizer)):
