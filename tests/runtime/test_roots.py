@@ -29,6 +29,18 @@ class TestWhoIsARoot:
         jobs.train(model, loss_of=lambda model, x, y: criterion(model(x), y))
         assert jobs.roots(watch) == [model]
 
+    def test_not_a_weight_that_is_computed_where_it_is_read(
+        self, torch: Any, jobs: Any, watch: Watch
+    ) -> None:
+        model = jobs.Net()
+        torch.nn.utils.parametrizations.weight_norm(model.head)
+
+        def loss_of(model: Any, x: Any, y: Any) -> Any:
+            return jobs.plain_loss(model, x, y) + model.head.weight.square().sum()
+
+        jobs.train(model, loss_of=loss_of)
+        assert jobs.roots(watch) == [model]
+
     def test_a_sequential_in_a_sequential_counts_once(
         self, torch: Any, jobs: Any, watch: Watch
     ) -> None:

@@ -195,7 +195,11 @@ class RootFinder:
             return False
         if self._inside_backward() != -1:
             return False  # a checkpointed block runs once more, in the midst of the backward pass
-        return self._is_known(module) or next(module.parameters(), None) is not None
+        if self._is_known(module):
+            return True
+        # Calling it is how torch reads a weight that is computed of others: by its norm, say.
+        is_weight = isinstance(module, self._torch.nn.utils.parametrize.ParametrizationList)
+        return not is_weight and next(module.parameters(), None) is not None
 
     def _is_known(self, module: Any) -> bool:
         for known in self.roots:  # noqa: SIM110 - no generator: this runs at every root call
