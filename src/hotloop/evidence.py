@@ -108,6 +108,16 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class Delivered:
+    """A batch that a loader has delivered in a soak, in the order they came."""
+
+    loader: int
+    number: int
+    """Of the pass: 1 is the first."""
+    checksum: str
+
+
+@dataclass(frozen=True)
 class SoakSeen:
     """What a soak trial met."""
 
@@ -122,3 +132,5 @@ class SoakSeen:
     saved: bool = False
     problem: str = ""
     """Why the state could not be loaded or saved."""
+    delivered: list[Delivered] | None = None
+    """In the first two passes. None: of a hotloop that did not look at it."""

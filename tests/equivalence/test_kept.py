@@ -153,7 +153,7 @@ def test_what_was_compared_in_part_and_what_rounding_hides_is_said() -> None:
     part = [replace(one, in_part=2) for one in SEEN]
     hidden = seen(*mean(0.01), *counter(), of=part)
     assert judged(hidden, hidden).not_compared[1:] == (
-        "all numbers of 2 buffers of more than 4 million: some of each were",
+        "all numbers of 2 large buffers or untrained weights: some of each were",
         "what steps change in 1 of these buffers: rounding alone changes as much",
     )
 

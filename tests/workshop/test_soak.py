@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.evidence import SoakSeen
+from hotloop.evidence import Delivered, SoakSeen
 from hotloop.levers.base import Receipt
 from hotloop.measurement import Losses
 from hotloop.plan import LeverSetting, Plan
@@ -18,10 +18,13 @@ from hotloop.workshop import soak
 from tests import builders
 
 PLAN = Plan((LeverSetting("fused_optimizer", {}),))
-PLAIN = SoakSeen(passes=2, short_batch=True, evaluation=True, saved=True)
+BATCHES = [Delivered(0, number, batch) for number in (1, 2) for batch in "abc"]
+STALE = [*BATCHES[:-1], Delivered(0, 2, "another")]
+PLAIN = SoakSeen(passes=2, short_batch=True, evaluation=True, saved=True, delivered=BATCHES)
 PLANNED = replace(PLAIN, loaded=True)
 BACK = replace(PLANNED, saved=False)
-ALL = (soak.SHORT, soak.SECOND, soak.EVALUATION, soak.THERE, soak.BACK)
+ALL = (soak.SHORT, soak.SECOND, soak.SAME, soak.EVALUATION, soak.THERE, soak.BACK)
+NO_LOADER = tuple(what for what in ALL if what != soak.SAME)
 
 
 def trial(seen: SoakSeen, **changes: Any) -> Trial:
@@ -156,7 +159,7 @@ def test_what_the_script_does_not_have_is_said_and_does_not_count_against_it(
     """A script of a few steps: no loader, no evaluation, over before anything could be loaded."""
     few = SoakSeen(saved=True)
     found = soaked(tmp_path, trial(few), trial(few), trial(SoakSeen()))
-    assert found == Soaked(True, "", met=(), not_met=ALL)
+    assert found == Soaked(True, "", met=(), not_met=NO_LOADER)
 
 
 def test_without_models_there_is_nothing_to_load(tmp_path: Path) -> None:
@@ -201,3 +204,46 @@ def test_a_larger_batch_comes_as_far_in_fewer_steps(
     planned = trial(ended, measurement=short, receipts=(receipt,))
     runs = Runs(trial(PLAIN), planned, trial(SoakSeen()))
     assert soak.soak(PLAN, runs, tmp_path).passed is passes
+
+
+def test_other_data_in_a_second_pass_fails_where_two_plain_runs_have_the_same(
+    tmp_path: Path,
+) -> None:
+    planned = trial(replace(PLANNED, delivered=STALE))
+    runs = Runs(trial(PLAIN), planned, trial(BACK))
+    found = soak.soak(PLAN, runs, tmp_path)
+    assert not found.passed
+    assert found.reason == "under the plan batch 3 of loader 0 in a second epoch holds other data"
+    assert soak.SAME in found.not_met
+    plan, again = runs.orders[2]  # which begins from other weights, and leaves nothing
+    assert (plan, again.load, again.save) == (Plan(), runs.orders[0][1].save, "")
+
+
+@pytest.mark.parametrize("other", [STALE, [], None])
+def test_where_two_plain_runs_differ_nothing_is_claimed(
+    other: list[Delivered] | None, tmp_path: Path
+) -> None:
+    planned, again = (trial(replace(PLANNED, delivered=one)) for one in (STALE, other))
+    found = soaked(tmp_path, trial(PLAIN), planned, again, trial(BACK))
+    assert found.passed
+    assert soak.DIFFERS in found.not_met and soak.SAME not in (*found.met, *found.not_met)
+
+
+def test_without_a_state_the_weights_may_have_changed_the_data(tmp_path: Path) -> None:
+    plain = replace(PLAIN, saved=False)
+    found = soaked(tmp_path, trial(plain), trial(replace(plain, delivered=STALE)))
+    assert found.passed
+    assert soak.DIFFERS in found.not_met
+
+
+def test_a_plan_with_batches_of_its_own_is_not_compared(tmp_path: Path) -> None:
+    other = [replace(one, checksum=one.checksum.upper()) for one in BATCHES]
+    found = soaked(tmp_path, trial(PLAIN), trial(replace(PLANNED, delivered=other)), trial(BACK))
+    assert found.passed
+    assert soak.SAME in found.not_met
+
+
+def test_runs_of_an_earlier_hotloop_are_still_read(tmp_path: Path) -> None:
+    """They noted no batches."""
+    then = [trial(replace(one, delivered=None)) for one in (PLAIN, PLANNED, BACK)]
+    assert soaked(tmp_path, *then) == Soaked(True, "", met=NO_LOADER)

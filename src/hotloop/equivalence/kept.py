@@ -15,8 +15,6 @@ from hotloop.equivalence.arithmetic import ONE_TENSOR, Closeness, distance_in
 from hotloop.evidence import Difference, Evidence
 
 NOT_COMPARED = "the buffers of no step could be compared"
-MANY = "4 million"
-"""Numbers of one tensor, of which no more are compared."""
 SAID = {
     "change": "step {}: {} changes by {:g} instead of {:g}",
     "count": "before step {}: {} is {:g} instead of {:g}",
@@ -129,6 +127,6 @@ def not_compared(candidate: Evidence, reference: Evidence, hidden: int) -> Itera
         yield "buffers, such as running statistics: an earlier hotloop did not look at them"
     in_part = max((seen.in_part for seen in candidate.kept or ()), default=0)
     if in_part:
-        yield f"all numbers of {in_part} buffers of more than {MANY}: some of each were"
+        yield f"all numbers of {in_part} large buffers or untrained weights: some of each were"
     if hidden:
         yield f"what steps change in {hidden} of these buffers: rounding alone changes as much"

@@ -1,8 +1,8 @@
 """A soak trial, from the inside: what a long training meets, brought about in a few steps.
 
 Passes over the loaders are cut short, so that their last batch, evaluation and the next pass come
-soon. Once the models are known, the run goes on from a state that another left, if there is one;
-at its end it leaves its own.
+soon; what is delivered in two passes is noted. Once the models are known, the run goes on from a
+state that another left, if there is one; at its end it leaves its own.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from hotloop.evidence import SoakSeen
 from hotloop.runtime import checkpoint
 from hotloop.runtime.checkpoint import Parts
 from hotloop.runtime.cutting import cut_passes, has_order
+from hotloop.runtime.delivered import DeliveredProbe
 from hotloop.runtime.passes import Passes
 from hotloop.runtime.patches import Patches
 from hotloop.runtime.roots import DISCOVERY_STEPS
@@ -22,6 +23,10 @@ from hotloop.trial.spec import Soak, StopRule
 
 STEPS_A_BATCH = 10
 """A job that makes more of them does not draw on its loader any more: it kept what it drew."""
+
+
+LONG = 60.0
+"""Seconds, after which the second pass of a slow job is not made to its end."""
 
 
 class Soaking:
@@ -38,6 +43,7 @@ class Soaking:
         self._stop = stop
         self._patches = Patches()
         self._passes = Passes(torch, watch.inventory.numbers)
+        self._delivered = DeliveredProbe(torch, watch.inventory.numbers, self._patches)
         self._cut: set[int] = set()
         self._steps = 0
         self._optimizers: list[weakref.ref[Any]] = []
@@ -50,6 +56,7 @@ class Soaking:
             cut_passes(self._torch, self._patches, self._soak.batches)
         seams = self._watch.seams
         self._passes.attach(seams)
+        self._delivered.attach(seams)
         seams.loader.after.append(self._begin)
         seams.step.after.append(self._meet)
 
@@ -62,7 +69,7 @@ class Soaking:
         if self._parts is None or self._steps == self._loaded_at:
             return False
         if self._waits_for_passes():
-            return self._passes.stepped_in >= self._soak.passes
+            return self._has_passed(seconds)
         return self._stop.satisfied(steps, seconds)
 
     def finish(self) -> SoakSeen:
@@ -75,7 +82,14 @@ class Soaking:
             loaded=self._loaded_at is not None and self._steps > self._loaded_at,
             saved=self._save(),
             problem=self._problem,
+            delivered=self._delivered.delivered,
         )
+
+    def _has_passed(self, seconds: float) -> bool:
+        """The last pass whole: what is stale in it may be any of its batches."""
+        number, last = self._passes.stepped_in, self._soak.passes
+        is_whole = seconds > LONG or self._delivered.is_whole(self._passes.training_loader, last)
+        return number > last or (number == last and is_whole)
 
     def _waits_for_passes(self) -> bool:
         most = STEPS_A_BATCH * self._soak.passes * self._soak.batches

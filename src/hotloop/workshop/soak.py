@@ -1,7 +1,8 @@
 """Whether a plan survives what a long training meets, and leaves checkpoints that anybody can use.
 
 Three runs: the plain job, which leaves its state; the job under the plan, which goes on from there
-and leaves its own; and the plain job again, which goes on from that.
+and leaves its own; and the plain job again, which goes on from that. Where the plan delivers other
+data in a second pass, one more shows whether two runs of the plain job deliver the same.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from hotloop.equivalence.second_pass import second_pass
 from hotloop.evidence import SoakSeen
 from hotloop.plan import Plan
 from hotloop.study import Soaked
@@ -26,10 +28,12 @@ NOT_BORNE = "the plain job does not bear a soak"
 
 SHORT = "the last, short batch"
 SECOND = "a second epoch"
+SAME = "the plain job's batches in it"
 EVALUATION = "evaluation"
 PLAIN = "the plain job"
 THERE = f"a checkpoint of {PLAIN} loaded under the plan"
 BACK = f"a checkpoint of the plan loaded in {PLAIN}"
+DIFFERS = "the same batches in it, which two runs of the plain job are not seen to have"
 CUT = "shortened epochs, which the plain job does not bear"
 
 Run = Callable[[Plan, Soak, str], Trial]
@@ -62,13 +66,21 @@ def _soak(plan: Plan, start: Plan, run: Run, plain_state: str, planned_state: st
     before = _seen(plain)
     load = plain_state if before.saved else ""
     planned = run(plan, replace(order, load=load, save=planned_state), PURPOSE)
-    reason = _why_not(planned, plain)
     after = _seen(planned)
+    reason = _why_not(planned, plain)
+    second, is_own = second_pass(before, after), False
+    if second.differs and not reason:
+        # From other weights, as the plan has them: data may depend on these as well.
+        again = replace(order, load=load, save="")
+        is_own = not load or not second_pass(before, _seen(run(start, again, PURPOSE))).is_same
+        reason = "" if is_own else f"under the plan {second.differs} holds other data"
     back = SoakSeen()
     if after.saved and not reason:
         last = run(start, replace(order, load=planned_state, save=""), PURPOSE)
         reason, back = _why_not_back(last, planned), _seen(last)
-    met, not_met = _met(after, back, start)
+    met, not_met = _met(after, back, start, second.is_same)
+    if is_own:
+        not_met = tuple(DIFFERS if what == SAME else what for what in not_met)
     if not order.batches:
         not_met += (CUT,)
     if before.problem:
@@ -105,13 +117,16 @@ def _why_not_back(last: Trial, planned: Trial) -> str:
     return ""
 
 
-def _met(planned: SoakSeen, back: SoakSeen, start: Plan) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _met(
+    planned: SoakSeen, back: SoakSeen, start: Plan, is_same: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What the plan came through, and what the script was not seen to have."""
     whose = " + ".join(one.lever for one in start.levers)
     plain = f"the job with {whose}" if whose else PLAIN
     all_of_it = {
         SHORT: planned.short_batch,
         SECOND: planned.passes >= PASSES,
+        **({SAME: is_same} if planned.passes >= PASSES and planned.delivered is not None else {}),
         EVALUATION: planned.evaluation,
         THERE.replace(PLAIN, plain): planned.loaded,
         BACK.replace(PLAIN, plain): back.loaded,

@@ -127,6 +127,7 @@ def test_of_a_large_one_a_part_is_compared_and_that_is_said(
     torch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST", 4)
+    monkeypatch.setattr(module, "MOST_OF_A_WEIGHT", 2)
     for changed in (0, 3):
         tensors = {"large": torch.zeros(3, 3).t(), "small": torch.zeros(4)}
         seen = Kept(torch, tmp_path, is_reference=True)
@@ -137,6 +138,10 @@ def test_of_a_large_one_a_part_is_compared_and_that_is_said(
         assert seen.seen == [KeptSeen(STEP, tensors=2, changed=bool(changed), in_part=1)]
     one = torch.load(tmp_path / f"step-{STEP}-after.pt")["large"]
     assert one.tolist() == [1.0, 1.0, 1.0]
+    weight = {"weight": torch.nn.Parameter(torch.zeros(3), requires_grad=False)}
+    seen.begin(weight)
+    seen.end(STEP, weight)
+    assert seen.seen[-1].in_part == 1
 
 
 def test_whole_numbers_are_looked_at_before_they_are_made_alike(torch: Any, tmp_path: Path) -> None:

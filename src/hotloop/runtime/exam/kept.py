@@ -16,7 +16,9 @@ from hotloop.evidence import Difference, KeptSeen
 from hotloop.runtime.exam.distances import Distances
 
 MOST = 1 << 22
-"""Numbers of one tensor that are compared. Of larger ones a part, evenly spread."""
+"""Numbers of one buffer that are compared. Of larger ones a part, evenly spread."""
+MOST_OF_A_WEIGHT = 1 << 16
+"""That nothing trains. A large model may consist of these; what follows others does so whole."""
 
 
 class Kept:
@@ -68,7 +70,8 @@ class Kept:
         return {n: one for n, one in after.items() if not _equal(self._before[n], one)}
 
     def _note(self, step: int, now: dict[str, Any], changed: int) -> None:
-        in_part = sum(now[name].numel() > MOST for name in self._before if name in now)
+        alike = [now[name] for name in self._before if name in now]
+        in_part = sum(tensor.numel() > self._most(tensor) for tensor in alike)
         self.seen.append(KeptSeen(step, len(self._before), changed, in_part))
 
     def _difference(self, step: int, name: str, wanted: Any, found: Any) -> Difference:
@@ -105,12 +108,15 @@ class Kept:
             return 0.0
         return float(self._torch.finfo(tensor.dtype).eps) * self._distances.norm(tensor)
 
+    def _most(self, tensor: Any) -> int:
+        return MOST_OF_A_WEIGHT if isinstance(tensor, self._torch.nn.Parameter) else MOST
+
     def _part(self, tensor: Any) -> Any:
         """On the host, and by itself: the step that follows may write where it lies."""
         flat = tensor.detach()
         if not flat.is_contiguous():
             flat = flat.cpu()  # another order of dimensions is flattened into a copy
-        flat = flat.flatten()[:: max(1, -(-tensor.numel() // MOST))]
+        flat = flat.flatten()[:: max(1, -(-tensor.numel() // self._most(tensor)))]
         return flat.clone() if flat.device.type == "cpu" else flat.cpu()
 
 

@@ -30,19 +30,16 @@ DROPOUTS = (
     "feature_alpha_dropout",
 )
 
+Replace = Callable[[Any, str, Any], None]
 LIKE = ("randn_like", "rand_like", "randint_like")
 
 
 def pin(torch: Any, offset: int, eager_random: bool) -> None:
     """`offset` is added to every seed, for a run that differs by chance alone."""
-    seed = SEED + offset
-    torch.manual_seed(seed)
-    random.seed(seed)
-    when_imported("numpy", lambda numpy: _pin_numpy(numpy, seed, offset))
+    pin_data(torch, offset)
     if offset:
         _shift_seeds(torch, "manual_seed", offset)
         _shift_seeds(random, "seed", offset)
-    _pin_datasets(torch, offset)
     _switch_dropout_off(torch.nn.functional)
     _draw_in_plain_order(torch)
     augmenting.switch_off()
@@ -50,6 +47,24 @@ def pin(torch: Any, offset: int, eager_random: bool) -> None:
         import torch._inductor.config as inductor
 
         inductor.fallback_random = True
+
+
+def pin_data(torch: Any, offset: int, replace: Replace = setattr) -> None:
+    """What is drawn to load data, and nothing else. `replace`: puts a stand-in in its place."""
+    seed_all = SEED + offset
+    torch.manual_seed(seed_all)
+    random.seed(seed_all)
+    when_imported("numpy", lambda numpy: _pin_numpy(numpy, seed_all, offset, replace))
+    _pin_datasets(torch, offset, replace)
+
+
+def seed(torch: Any, number: int) -> None:
+    """Every generator that a script shares with its loaders."""
+    torch.manual_seed(number)
+    random.seed(number)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and hasattr(numpy, "random"):
+        numpy.random.seed(number % 2**32)
 
 
 def state(torch: Any) -> dict[str, Any]:
@@ -82,7 +97,7 @@ def _bytes(state: Any) -> bytes:
     return b"" if state is None else bytes(state.tolist())
 
 
-def _pin_numpy(numpy: Any, seed: int, offset: int) -> None:
+def _pin_numpy(numpy: Any, seed: int, offset: int, replace: Replace) -> None:
     numpy.random.seed(seed)
     unseeded = numpy.random.default_rng
 
@@ -92,7 +107,7 @@ def _pin_numpy(numpy: Any, seed: int, offset: int) -> None:
             return unseeded(given + offset)
         return unseeded(seed if given is None else given)
 
-    numpy.random.default_rng = default_rng
+    replace(numpy.random, "default_rng", default_rng)
     if offset:
         _shift_seeds(numpy.random, "seed", offset)
 
@@ -108,7 +123,7 @@ def _shift_seeds(owner: Any, name: str, offset: int) -> None:
     setattr(owner, name, seed)
 
 
-def _pin_datasets(torch: Any, offset: int) -> None:
+def _pin_datasets(torch: Any, offset: int, replace: Replace) -> None:
     """Workers are forked off this process, and fetch in the same way."""
     fetcher = torch.utils.data._utils.fetch._MapDatasetFetcher
     original = fetcher.fetch
@@ -117,7 +132,7 @@ def _pin_datasets(torch: Any, offset: int) -> None:
         with _seeded_by(torch, zlib.crc32(repr(index).encode()) + offset):
             return original(self, index)
 
-    fetcher.fetch = fetch
+    replace(fetcher, "fetch", fetch)
 
 
 @contextmanager
