@@ -112,6 +112,8 @@ class OperatorLine:
     """Nothing but Python takes up what they compute: a number that is printed, a condition."""
     repeats: int = 0
     """How often the same piece of it queued the same operator, in the same module."""
+    tables: tuple[int, int, float] = (0, 0, 0.0)
+    """Of gradients of embeddings: their numbers, those at most that are not zero, and seconds."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from hotloop.diagnose.rules.at_the_roof import at_the_roof
 from hotloop.diagnose.rules.between_passes import between_passes
 from hotloop.diagnose.rules.broken_loss import broken_loss
 from hotloop.diagnose.rules.checkpointing import checkpointing
+from hotloop.diagnose.rules.dense_embedding import dense_embedding
 from hotloop.diagnose.rules.double_precision import double_precision
 from hotloop.diagnose.rules.empty_cache import empty_cache
 from hotloop.diagnose.rules.evaluation import evaluation
@@ -54,6 +55,7 @@ RULES: tuple[Rule, ...] = (
     recompilation,
     anomaly_detection,
     unused_gradients,
+    dense_embedding,
     short_last_batch,
     too_many_threads,
     too_few_threads,

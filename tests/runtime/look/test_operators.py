@@ -282,3 +282,13 @@ class TestAttention:
         ((x @ x.transpose(1, 2)).sum(1).softmax(-1)).unsqueeze(1) @ x
         x.softmax(-1) @ x.transpose(1, 2)
         assert probe.end(1).attention == []
+
+
+def test_gradients_of_a_table_are_mostly_zero(torch: Any, unharmed: None) -> None:
+    table = torch.nn.Embedding(100, 4)
+    probe = OperatorProbe(torch)
+    probe.begin()
+    table(torch.tensor([1, 5, 5])).sum().backward()  # looked up
+    lines = {one.place.source.partition("  # ")[2]: one for one in probe.end(1).lines}
+    numbers, touched, seconds = lines["looked up"].tables
+    assert (numbers, touched) == (400, 12) and seconds > 0

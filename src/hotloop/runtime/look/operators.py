@@ -24,6 +24,7 @@ from hotloop.seams import Seams
 
 MOST_LINES = 200
 FUSED = "scaled_dot_product_attention"
+TABLE = "embedding_dense_backward"
 COPIES = ("_to_copy", "copy_")
 
 
@@ -41,6 +42,8 @@ class _Line:
     flops: float = 0.0
     bytes: float = 0.0
     copied: float = 0.0
+    table: list[int] = field(default_factory=lambda: [0, 0])
+    table_ns: int = 0
 
 
 class OperatorProbe:
@@ -167,6 +170,10 @@ class OperatorProbe:
             line.backward_ns += ns
             line.backward_operators += 1
             self._uses.backward(self._undoing_key, inputs, results)
+            if name == TABLE:  # (gradient of what was looked up, which rows, …)
+                line.table[0] += results[0].numel()
+                line.table[1] += min(inputs[0].numel(), results[0].numel())
+                line.table_ns += ns
         if not name.startswith("empty") and not _is_view(function, inputs, results):
             moved = sum(one.nbytes for one in (*inputs, *results))
             self._bytes += moved
@@ -242,6 +249,7 @@ class OperatorProbe:
                 bytes=line.bytes,
                 copied=line.copied,
                 only_read=(number, phase) in read,
+                tables=(line.table[0], line.table[1], line.table_ns / 1e9),
                 repeats=self._visits.repeats((number, phase)),
             )
             for (number, phase), line in self._lines.items()
