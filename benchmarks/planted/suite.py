@@ -81,6 +81,7 @@ SUITE = (
     Planted("looked_for_nan", "anomaly_detection"),
     Planted("numpy_numbers", "double_precision"),
     Planted("unfrozen_backbone", "unused_gradients"),
+    Planted("item_table", "dense_embedding"),
     Planted("recurrent_cell", "python_loop"),
     Planted("another_iterator", "waiting_for_data", cause="new_iterator"),
     Planted("control_cpu", ""),
