@@ -531,6 +531,8 @@ def test_beside_the_working_folder_lies_the_users(project: Path, scratch: Path) 
         """
     run(project, None, covered + script)
     assert snapshot(results) == before
+    run(Path("/"), None, covered + script.replace("..", str(project.parent)))
+    assert snapshot(results) == before
 
 
 def test_what_is_not_the_users_is_written(project: Path, scratch: Path, shared: Path) -> None:
@@ -639,6 +641,6 @@ def test_the_innermost_folder_decides(project: Path, scratch: Path) -> None:
     ):
         assert not territory.shields(str(free))
     assert not territory.shields(str(project.parent / "x"))  # the temporary folder
-    works = Territory(str(scratch), [str(project)], [], str(project))
+    works = Territory(str(scratch), [str(project)], [], [str(project)])
     assert works.shields(str(project.parent / "x")) and not works.shields(str(project / "x"))
     assert not works.shields(os.path.join(tempfile.gettempdir(), "x"))

@@ -46,17 +46,18 @@ def install(
     """Shield this process and those it forks, from here to its end.
 
     Everything is the user's except `scratch`, `passthrough`, the system's temporary folder, its
-    kernel file systems, installed packages and `__pycache__`; within those, the working folder,
-    whatever else lies in the same folder of the temporary one, and `protect` are the user's all the
-    same. `is_covered`: overlays keep `protect` as it is.
+    kernel file systems, installed packages and `__pycache__`; within those, the working folder and
+    `protect` are the user's all the same, with what lies beside them in a folder of the temporary
+    one. `is_covered`: overlays keep `protect` as it is.
     """
     if _guards:
         return
     scratch = os.path.realpath(scratch)
+    works = (os.getcwd(), *protect)
     if is_covered:
-        territory = Territory(scratch, (*passthrough, *protect), (), os.getcwd())
+        territory = Territory(scratch, (*passthrough, *protect), (), works)
     else:
-        territory = Territory(scratch, passthrough, (os.getcwd(), *protect), os.getcwd())
+        territory = Territory(scratch, passthrough, works, works)
     view = View(Mirror(scratch), territory)
     changes = Changes(view)
     guard = Guard(territory, scratch, tells_of_programs=not is_covered)

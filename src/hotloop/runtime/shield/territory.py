@@ -15,19 +15,23 @@ KERNEL = ("/dev", "/proc", "/sys")
 class Territory:
     """The innermost folder that was named decides for a path; the root was named the user's.
 
-    `home`: the working folder. Of the temporary folder nothing is the user's, except for the folder
-    in it that they work in: `../results` is no more temporary than what lies beside the script.
+    `works`: folders that they work in. Of the temporary folder nothing is the user's, except the
+    folders in it that hold those: `../results` is no more temporary than what lies beside a script.
     """
 
     def __init__(
-        self, scratch: str, passthrough: Sequence[str], protect: Sequence[str], home: str = "/"
+        self,
+        scratch: str,
+        passthrough: Sequence[str],
+        protect: Sequence[str],
+        works: Sequence[str] = (),
     ) -> None:
         temporary = os.path.realpath(usual_folder())
         protected = {os.path.realpath(folder) for folder in protect}
         # Working right in the temporary folder does not make every temporary file the user's.
         protected.discard(temporary)
         free = (*KERNEL, *_installed(), temporary, *passthrough, scratch)
-        protected |= _worked_in(home, temporary)
+        protected |= {around for one in works if (around := _around(one, temporary))}
         self._named = {"/": True} | dict.fromkeys(protected, True)
         self._named |= {os.path.realpath(folder): False for folder in free}
 
@@ -40,11 +44,12 @@ class Territory:
         return self._named[path]
 
 
-def _worked_in(home: str, temporary: str) -> set[str]:
-    path = os.path.realpath(home)
+def _around(folder: str, temporary: str) -> str | None:
+    """The folder of the temporary one that holds it."""
+    path = os.path.realpath(folder)
     while parent(path) not in (temporary, path):
         path = parent(path)
-    return {path} if parent(path) == temporary else set()
+    return path if parent(path) == temporary else None
 
 
 def _installed() -> list[str]:
