@@ -104,7 +104,7 @@ class RootFinder:
         self._passes += 1
         if self._passes == 1 and not self.searching:
             self._search()
-        elif self._passes > DISCOVERY_STEPS and not self._optimizer_built:
+        elif self._passes > DISCOVERY_STEPS and self.roots and not self._optimizer_built:
             self._settle()  # parameters are updated by hand: each pass is a step
 
     def _search(self) -> None:

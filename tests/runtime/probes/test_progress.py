@@ -25,8 +25,17 @@ class Optimizer:
 class Job:
     """Reaches the seams as a driver would."""
 
-    def __init__(self, path: Path, stop: StopRule, deadline: float = FAR, few: int = 2) -> None:
+    def __init__(
+        self,
+        path: Path,
+        stop: StopRule,
+        deadline: float = FAR,
+        few: int = 2,
+        watched: bool = False,
+    ) -> None:
         self.seams = Seams()
+        if watched:  # as the clock does
+            self.seams.model.after.append(lambda args, result, began: None)
         self.path = path
         self.ended_at: int | None = None
         numbers = Numbers(lambda optimizer: optimizer.name)
@@ -47,6 +56,10 @@ class Job:
 
     def backward(self) -> None:
         for tell in self.seams.backward.after:
+            tell((), None, 0)
+
+    def call(self) -> None:
+        for tell in self.seams.model.after:
             tell((), None, 0)
 
     def told(self) -> int:
@@ -89,6 +102,41 @@ def test_a_gradient_taken_apart_is_one_too(tmp_path: Path) -> None:
     for tell in job.seams.grad.after:
         tell((), None, 0)
     assert job.probe.steps == 1
+
+
+def test_data_that_is_differentiated_is_no_training(tmp_path: Path, now: list[float]) -> None:
+    """Forces from energies, for each item of the data, before there is a model or an optimizer."""
+    job = Job(tmp_path / "progress", StopRule(warm_up=0, steps=3), watched=True)
+    for _ in range(40):
+        job.backward()
+    assert job.ended_at is None
+    now[0] += 2
+    job.build()
+    optimizer = Optimizer("adam")
+    for _ in range(9):
+        now[0] += 0.3
+        job.backward()
+        job.step(optimizer)
+    assert job.ended_at == 4
+
+
+def test_passes_without_a_model_count_when_they_go_on(tmp_path: Path, now: list[float]) -> None:
+    """Parameters without a module, updated by hand."""
+    job = Job(tmp_path / "progress", StopRule(warm_up=0, steps=3), watched=True)
+    for _ in range(40):
+        now[0] += 0.3
+        job.backward()
+    assert job.ended_at is not None
+    assert (job.ended_at - 1) * 0.3 == pytest.approx(progress.PATIENCE, abs=0.4)
+
+
+def test_a_model_that_is_called_between_them_trains(tmp_path: Path, now: list[float]) -> None:
+    job = Job(tmp_path / "progress", StopRule(warm_up=0, steps=3), watched=True)
+    for _ in range(9):
+        job.backward()
+        now[0] += 0.3
+        job.call()
+    assert job.ended_at == 4
 
 
 def test_a_backward_pass_is_no_step_once_there_is_one(tmp_path: Path) -> None:

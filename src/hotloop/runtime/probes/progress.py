@@ -15,6 +15,9 @@ EVERY_SECONDS = 0.2
 WIDTH = 32
 LEAST_STEPS = 10
 """Fewer do not show that a job is slow."""
+PATIENCE = 5.0
+"""Seconds of backward passes with neither an optimizer nor a model: to make its data a script may
+differentiate, too, energies for forces say, before it trains. Later they are steps all the same."""
 
 
 class Stop(Protocol):
@@ -57,6 +60,8 @@ class ProgressProbe:
         self.steps = 0
         """The metronome is the optimizer that steps most; without any, each backward pass."""
         self._optimizer_built = False
+        self._modelled = False
+        """Whether a model was called with gradients on."""
         self._first: float | None = None
         self._told = 0.0
         self._warm: tuple[int, float, float] | None = None
@@ -69,13 +74,27 @@ class ProgressProbe:
         self._counting_passes = [seams.backward.after, seams.grad.after]
         for listeners in self._counting_passes:
             listeners.append(self._passed)
+        self._calls = seams.model.after
+        self._modelled = not seams.model.is_used  # where nobody watches models, none is waited for
+        if not self._modelled:
+            self._calls.append(self._called)
 
     def _build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Passes are no longer of interest, and hearing of them costs time."""
         if not self._optimizer_built:
-            self._optimizer_built, self.steps = True, 0
+            self._optimizer_built, self.steps, self._first = True, 0, None
         while self._counting_passes:
             self._counting_passes.pop().remove(self._passed)
+        self._hear_no_calls()
+
+    def _called(self, args: tuple[Any, ...], result: Any, began: int) -> None:
+        if self._first is not None:
+            self._modelled = True
+            self._hear_no_calls()
+
+    def _hear_no_calls(self) -> None:
+        if self._called in self._calls:
+            self._calls.remove(self._called)
 
     def _stepped(self, args: tuple[Any, ...], result: Any, began: int) -> None:
         """Calls nothing written in Python, as long as there is nothing to tell: see the clock."""
@@ -92,7 +111,11 @@ class ProgressProbe:
 
     def _passed(self, args: tuple[Any, ...], result: Any, began: int) -> None:
         self.steps += 1
-        self._look(time.monotonic())
+        now = time.monotonic()
+        if self._first is None:
+            self._first = now
+        if self._modelled or now - self._first > PATIENCE:
+            self._look(now)
 
     def _look(self, now: float) -> None:
         if self._first is None:
