@@ -54,6 +54,23 @@ def test_evaluation_with_gradients(torch: Any, probe: CallProbe) -> None:
     assert [one.training for one in probe.passes] == [False, True]
 
 
+def test_a_model_that_differentiates_itself_needs_gradients(torch: Any, probe: CallProbe) -> None:
+    """Forces from energies, in evaluation as in training."""
+
+    class Forces(torch.nn.Linear):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            x = x.requires_grad_()
+            energy = super().forward(x).square().sum()
+            return energy, torch.autograd.grad(energy, x, create_graph=True)[0]
+
+    model = Forces(3, 1)
+    energy, forces = model(torch.ones(2, 3))
+    (energy + forces.sum()).backward()
+    model.eval()
+    model(torch.ones(2, 3))
+    assert probe.passes == []
+
+
 @pytest.mark.parametrize("as_list", [False, True])
 def test_a_pass_that_gradients_flow_through_is_no_evaluation(
     torch: Any, probe: CallProbe, as_list: bool

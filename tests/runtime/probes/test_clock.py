@@ -60,6 +60,23 @@ def test_samples_of_a_loader_are_counted(torch: Any, jobs: Any, watch: Watch) ->
     assert counted(watch, K.DATA_END) == [-1, 5, 5, 5, 5, 5, 5, 2, -1]
 
 
+@pytest.mark.parametrize("joined", ["atoms of all molecules", "words before sentences"])
+def test_and_not_the_first_dimension_where_the_loader_knows(
+    joined: str, torch: Any, jobs: Any, watch: Watch
+) -> None:
+    items = [(torch.ones(2 + number % 3, 4), torch.ones(1)) for number in range(32)]
+
+    def together(batch: list[Any]) -> Any:
+        xs, ys = zip(*batch, strict=True)
+        if joined == "atoms of all molecules":
+            return torch.cat(xs), torch.cat(ys).sum().expand(sum(map(len, xs)), 1)
+        return torch.nn.utils.rnn.pad_sequence(xs), torch.stack(ys)
+
+    loader = torch.utils.data.DataLoader(items, batch_size=5, collate_fn=together)
+    jobs.train_on(loader, jobs.Net())
+    assert counted(watch, K.DATA_END) == [-1, 5, 5, 5, 5, 5, 5, 2, -1]
+
+
 @pytest.mark.parametrize("by_name", [False, True])
 def test_or_those_that_a_root_is_given(by_name: bool, torch: Any, jobs: Any, watch: Watch) -> None:
     def loss_of(model: Any, x: Any, y: Any) -> Any:

@@ -25,6 +25,7 @@ class CallProbe:
         self._passes: dict[int, Pass] = {}
         """By the order of their ends: those that no gradient has reached."""
         self._ended = 0
+        self._differentiated_at = 0
         self.skips: int | None = None
         self._stepped = False
 
@@ -36,6 +37,8 @@ class CallProbe:
         torch = self._torch
         seams.model.after.append(self._called)
         seams.optimizer.after.append(self._built)
+        for way in (seams.backward, seams.grad):
+            way.after.append(self._differentiated)
         seams.step.before.append(self._step)
         seams.scaler_step.before.append(self._scale)
         seams.scaler_step.after.append(self._scaled)
@@ -69,7 +72,7 @@ class CallProbe:
         if not self._torch.is_grad_enabled() or len(self._passes) >= MOST:
             return
         made_by = _nodes(self._torch, result)
-        if not made_by:
+        if not made_by or self._differentiated_at > began:  # it does so itself: forces, say
             return
         made_by += _nodes(self._torch, args[1:])
         seconds = (perf_counter_ns() - began) / 1e9
@@ -83,6 +86,9 @@ class CallProbe:
         # At the node, not at the tensor: one that has hooks is saved and copied with a warning.
         for node in made_by:
             node.register_prehook(differentiated)
+
+    def _differentiated(self, args: tuple[Any, ...], result: Any, began: int) -> None:
+        self._differentiated_at = perf_counter_ns()
 
     def _stack(self) -> list[Any]:
         numbers = self._frames.stack(sys._getframe(2))

@@ -155,7 +155,7 @@ class Clock:
         now = perf_counter_ns()
         if get_ident() == self._thread:
             number = getattr(args[0], "_hotloop_loader", 0)
-            held = -1 if batch is None else samples.count(batch)
+            held = -1 if batch is None else samples.drawn(args[0], batch)
             if len(self._log) < MOST_SPANS:
                 self._log.append((began, now, _DATA, number, held))
             else:

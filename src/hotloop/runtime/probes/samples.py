@@ -23,6 +23,23 @@ def count(batch: Any, depth: int = _DEPTH) -> int:
         return 0
 
 
+def drawn(iterator: Any, batch: Any) -> int:
+    """What a loader has drawn for a batch, where it knows that.
+
+    The first dimension may be another: atoms of all molecules, words before sentences.
+    """
+    held = count(batch)
+    try:
+        sampler = iterator._index_sampler
+        size = sampler.batch_size
+        if type(size) is not int or not iterator._auto_collation:
+            return held
+        left = len(sampler.sampler) - (iterator._num_yielded - 1) * size
+        return min(size, left) if left > 0 else held
+    except Exception:  # a sampler of the script's own, data without an end, an older torch
+        return held
+
+
 def given(arguments: Any) -> int:
     """Negative where a model has made some of them: of samples that it was given before.
 
