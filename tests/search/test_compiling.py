@@ -8,3 +8,4 @@ def test_what_changes_compiled_graphs_compiles_anew() -> None:
     found = {name for name in LEVERS if compiles(name)}
     assert {"compile", "compile_loss", "fused_attention", "fp8", "shape_padding"} <= found
     assert not found & {"bf16", "fused_optimizer", "loader_workers"}
+    assert "model_graph" not in found  # whose graphs are captured within seconds

@@ -64,6 +64,13 @@ def test_what_is_compiled_once_is_not_compiled_again() -> None:
     assert kept_back(3600.0, 20, [took(50.0, once=40.0)]) == 1000.0
 
 
+def test_what_is_captured_anew_in_every_process_comes_again() -> None:
+    graphs = replace(took(14.0, once=4.0), plan=plan_of("model_graph"))
+    code = replace(took(14.0, once=4.0), plan=plan_of("compile"))
+    assert kept_back(3600.0, 20, [took(10.0), graphs]) == pytest.approx(240.0)
+    assert kept_back(3600.0, 20, [took(10.0), code]) == pytest.approx(200.0)
+
+
 def test_what_the_job_compiles_itself_lies_in_the_cache_for_the_next_run() -> None:
     compiled = Spans([0], [40 * 10**9])
     log = builders.training(first=40_000.0)

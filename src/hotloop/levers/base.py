@@ -142,6 +142,9 @@ class Lever(ABC):
     """Whether it takes the samples of a step in other passes than the job does."""
     compiles: ClassVar[bool] = False
     """Whether it calls torch's compiler, which takes its time once."""
+    only_captures: ClassVar[bool] = False
+    """Whether that has graphs captured and no code generated: it takes seconds, in every process
+    anew, where code is found in a cache."""
     hides_model: ClassVar[bool] = False
     """Whether steps are replayed, so that nobody sees what the model is given."""
     requires: ClassVar[tuple[str, ...]] = ()

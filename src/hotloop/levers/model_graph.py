@@ -49,6 +49,7 @@ class ModelGraph(Lever):
     effect = Effect.SAME_MATH
     not_for_memory = "recorded graphs hold their memory between steps"
     compiles = True
+    only_captures = True
     conflicts = ("compile", "compile_blocks", "step_graph")
 
     def __post_init__(self) -> None:

@@ -110,7 +110,8 @@ def compiles(lever: str) -> bool:
 
     What works inside the graphs that `compile` captures makes others of them.
     """
-    return LEVERS[lever].compiles or "compile" in LEVERS[lever].requires
+    found = LEVERS[lever]
+    return "compile" in found.requires or (found.compiles and not found.only_captures)
 
 
 def superseded(idle: Iterable[str], added: Iterable[LeverSetting]) -> tuple[str, ...]:

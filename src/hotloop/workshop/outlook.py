@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hotloop.compiling import all_seconds
 from hotloop.figures import figures
+from hotloop.levers.registry import LEVERS
 from hotloop.plan import Plan
 from hotloop.search.candidate import Candidate
 from hotloop.trial.trial import Trial
@@ -102,7 +103,7 @@ def kept_back(budget: float, runs: int, trials: Sequence[Trial], examined: int =
 
 def _again(trials: Sequence[Trial], usual: float) -> float:
     """Seconds that another like these takes."""
-    spent = sum(trial.seconds - max(0.0, _once(trial) - usual) for trial in trials)
+    spent = sum(trial.seconds - max(0.0, _found_done(trial) - usual) for trial in trials)
     return spent / len(trials)
 
 
@@ -116,7 +117,14 @@ def _kept(trial: Trial) -> float:
     return (1 - LOOKED_UP) * all_seconds(trial.measurement) if trial.measurement else 0.0
 
 
-def _once(trial: Trial) -> float:
+def _found_done(trial: Trial) -> float:
     """Seconds for what a later trial of the plan finds done, such as compiled code."""
+    if any(LEVERS[chosen.lever].only_captures for chosen in trial.plan.levers):
+        return 0.0
+    return _once(trial)
+
+
+def _once(trial: Trial) -> float:
+    """Seconds beyond steady steps."""
     found = figures(trial.measurement) if trial.measurement else None
     return found.one_off_seconds if found else 0.0
