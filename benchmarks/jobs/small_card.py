@@ -1,6 +1,6 @@
 """A transformer whose batch does not fit the card, which is made small for it.
 
-    python small_card.py [--gib 4.25] [--batch 8] [--context 1024] [--layers 12] [--steps 2000]
+    python small_card.py [--gib 3] [--batch 8] [--context 1024] [--layers 12] [--steps 2000]
 
 `--gib 0` leaves the card as it is: there the same training fits, for comparison.
 """
@@ -53,12 +53,12 @@ class Transformer(nn.Module):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--gib", type=float, default=4.25)
+    parser.add_argument("--gib", type=float, default=3.0)
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--context", type=int, default=1024)
     parser.add_argument("--layers", type=int, default=12)
-    parser.add_argument("--width", type=int, default=768)
-    parser.add_argument("--heads", type=int, default=12)
+    parser.add_argument("--width", type=int, default=512)
+    parser.add_argument("--heads", type=int, default=8)
     parser.add_argument("--steps", type=int, default=2000)
     args = parser.parse_args()
     torch.manual_seed(0)
