@@ -14,7 +14,7 @@ from hotloop.experiments.base import Experiment, Figure, Outcome, Series
 
 class Quick(Experiment):
     name = "quick"
-    summary = "A1: nothing at all"
+    summary = "nothing at all"
     asked: Any = None
 
     def run(self, lab: Any) -> Outcome:

@@ -35,6 +35,12 @@ def test_comes_to_a_table_a_figure_and_a_sentence(name: str, on_gpu: bool) -> No
 
 
 @each
+def test_its_line_begins_with_what_it_is(name: str) -> None:
+    """And not with a label that only whoever wrote it can read."""
+    assert not re.match(r"[A-Z]\d+:", EXPERIMENTS[name].summary)
+
+
+@each
 @anywhere
 def test_what_fails_is_said_and_nothing_is_made_up(name: str, on_gpu: bool) -> None:
     """Also where not a single case comes to its end."""

@@ -14,6 +14,9 @@ from hotloop.report.lever_rows import card, table
 def test_a_line_each() -> None:
     lines = table(list(LEVERS.values()))
     assert [line.split()[0] for line in lines] == list(LEVERS)
+    summaries = (lever.summary for lever in LEVERS.values())
+    begins = {line.index(summary) for line, summary in zip(lines, summaries, strict=True)}
+    assert len(begins) == 1  # one below the other
 
 
 @pytest.mark.parametrize("name", LEVERS)

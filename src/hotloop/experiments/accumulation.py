@@ -18,7 +18,7 @@ SAME = 1e-3
 
 class Accumulation(Experiment):
     name = "accumulation"
-    summary = "C4: a batch in passes of every size, against the whole batch at once"
+    summary = "a batch in passes of every size, against the whole batch at once"
 
     def run(self, lab: Lab) -> Outcome:
         settings: dict[str, Any] = dict(ON_GPU if lab.on_gpu else ON_CPU)

@@ -16,7 +16,7 @@ LENGTHS = {True: (256, 512, 1024, 2048, 4096), False: (64, 128, 256, 512)}
 
 class Attention(Experiment):
     name = "attention"
-    summary = "B2: attention written out against the fused kernel, over sequence length"
+    summary = "attention written out against the fused kernel, over sequence length"
 
     def run(self, lab: Lab) -> Outcome:
         settings: dict[str, Any] = dict(ON_GPU if lab.on_gpu else ON_CPU)

@@ -70,7 +70,7 @@ def _climbed(start: Point, batches: tuple[int, ...], rate: Rate) -> Point:
 
 class Best(Experiment):
     name = "best"
-    summary = "C6: the best precision × accumulation × batch for this machine, in few trials"
+    summary = "the best precision × accumulation × batch for this machine, in few runs"
     searches = True
 
     def run(self, lab: Lab) -> Outcome:

@@ -19,7 +19,7 @@ MOST_DOUBLINGS = 5
 
 class Checkpointing(Experiment):
     name = "checkpointing"
-    summary = "B3: activation memory against time, and the larger batch that then fits"
+    summary = "activation memory against time, and the larger batch that then fits"
 
     def run(self, lab: Lab) -> Outcome:
         settings: dict[str, Any] = dict(ON_GPU if lab.on_gpu else ON_CPU)

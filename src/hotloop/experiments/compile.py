@@ -24,7 +24,7 @@ ON_CPU = {"batch_size": 8, "context": 64, "width": 64, "layers": 2}
 
 class Compile(Experiment):
     name = "compile"
-    summary = "D6: torch.compile's modes, what compiling takes and after how many steps it pays"
+    summary = "torch.compile's modes, what compiling takes and after how many steps it pays"
 
     def run(self, lab: Lab) -> Outcome:
         workload = "resnet:ResNet18" if lab.on_gpu else "gpt:TinyGpt"

@@ -32,7 +32,7 @@ ON_CPU = (
 
 class Flops(Experiment):
     name = "flops"
-    summary = "C5: FLOPs, their share of the measured roof (MFU), memory bandwidth, intensity"
+    summary = "FLOPs, their share of the measured roof (MFU), memory bandwidth, intensity"
 
     def run(self, lab: Lab) -> Outcome:
         cases = ON_GPU if lab.on_gpu else ON_CPU

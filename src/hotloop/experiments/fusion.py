@@ -29,7 +29,7 @@ EPOCHS = 4
 
 class Fusion(Experiment):
     name = "fusion"
-    summary = "A1: 64 microbatches fused into one pass, in 16 bits, as one CUDA graph"
+    summary = "64 microbatches fused into one pass, in 16 bits, as one CUDA graph"
 
     def run(self, lab: Lab) -> Outcome:
         parts = _parts(lab)

@@ -43,7 +43,7 @@ WORTH = 1.03
 
 class Ladder(Experiment):
     name = "ladder"
-    summary = "E5: ResNet-18, one technique after the other, with its own and the cumulative gain"
+    summary = "ResNet-18, one technique after the other, with its own and the cumulative gain"
     larger: tuple[int, ...] = (2, 4, 8, 16, 32)
     """Times the batch, at the top of the ladder."""
 

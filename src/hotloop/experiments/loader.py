@@ -30,7 +30,7 @@ PREFETCH = (2, 4)
 
 class Loader(Experiment):
     name = "loader"
-    summary = "D1: loader workers × prefetching × pinning, with pictures that are really decoded"
+    summary = "loader workers × prefetching × pinning, with pictures that are really decoded"
 
     def run(self, lab: Lab) -> Outcome:
         settings: dict[str, Any] = dict(ON_GPU if lab.on_gpu else ON_CPU)

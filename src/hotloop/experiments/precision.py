@@ -30,7 +30,7 @@ USUAL = "PyTorch's defaults"
 
 class Precision(Experiment):
     name = "precision"
-    summary = "C3: float32, TF32, float16 with a scaler, bfloat16: speed, memory, loss"
+    summary = "float32, TF32, float16 with a scaler, bfloat16: speed, memory, loss"
 
     def run(self, lab: Lab) -> Outcome:
         workload = "resnet:ResNet18" if lab.on_gpu else "gpt:TinyGpt"

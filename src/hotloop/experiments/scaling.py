@@ -49,7 +49,7 @@ FORMS: dict[bool, dict[str, Form]] = {
 
 class Scaling(Experiment):
     name = "scaling"
-    summary = "C2: a 3D UNet over volume × batch × format: volumes a second and memory"
+    summary = "a 3D UNet over volume × batch × format: volumes a second and memory"
     volumes: tuple[int, ...] = ()
     """Edges, other than its own."""
 

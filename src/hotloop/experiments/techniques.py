@@ -48,7 +48,7 @@ TECHNIQUES: dict[bool, dict[str, tuple[LeverSetting, ...]]] = {
 
 class Techniques(Experiment):
     name = "techniques"
-    summary = "B4: each technique alone and all together: speed, memory, quality, in one table"
+    summary = "each technique alone and all together: speed, memory, quality, in one table"
 
     def run(self, lab: Lab) -> Outcome:
         workload = "gpt:Gpt2" if lab.on_gpu else "gpt:TinyGpt"

@@ -23,7 +23,8 @@ EFFECTS = {
 def table(levers: list[type[Lever]], room: int | None = None) -> list[str]:
     """`room`: columns of the terminal. None: it goes elsewhere, a line each."""
     width = max(len(lever.name) for lever in levers)
-    heads = [f"  {lever.name:<{width}}  {lever.effect:<15}  " for lever in levers]
+    wide = max(len(lever.effect) for lever in levers)
+    heads = [f"  {lever.name:<{width}}  {lever.effect:<{wide}}  " for lever in levers]
     if room is None:
         return [head + lever.summary for head, lever in zip(heads, levers, strict=True)]
     indent = len(heads[0]) if room - len(heads[0]) >= LEAST else 4
