@@ -96,8 +96,22 @@ def test_it_has_a_card(lever: type[Lever]) -> None:
     )
     for part in re.split(r"^## .+$", card, flags=re.M)[1:]:
         assert part.strip()
-    for setting in fields(lever):  # type: ignore[arg-type]
-        assert f"`{setting.name}`" in card
+
+
+@each
+def test_its_card_says_above_all_what_the_program_says(lever: type[Lever]) -> None:
+    """What it does to the training, what it goes with, and its settings as they are by default."""
+    head = (ROOT / f"docs/levers/{lever.name}.md").read_text(encoding="utf-8")
+    head = head.partition("\n## ")[0]
+    sentences = " ".join(head.partition("|")[0].split())
+    opponents = [other.name for other in LEVERS.values() if lever.name in other.conflicts]
+    apart = [name for name in LEVERS if name in {*lever.conflicts, *opponents}]
+    assert f"Effect: `{lever.effect}`" in sentences
+    for said, named in (("Requires", lever.requires), ("Does not go with", apart)):
+        names = ", ".join(f"`{name}`" for name in named)
+        assert (f"{said} {names}." in sentences) if named else said not in sentences
+    settings = re.findall(r"^\| `(\w+)` \| (\S+) \|", head, re.M)
+    assert settings == [(one.name, _written(one.default)) for one in fields(lever)]  # type: ignore[arg-type]
 
 
 @each
@@ -139,3 +153,9 @@ def test_when_nothing_ran_it_did_not_take_effect(
     assert receipt.lever == lever.name
     assert not receipt.applied
     assert receipt.reason and not receipt.reason.endswith(".")  # it becomes part of a sentence
+
+
+def _written(default: Any) -> str:
+    if isinstance(default, bool):
+        return str(default).lower()
+    return f"{default:g}" if isinstance(default, float) else str(default)
