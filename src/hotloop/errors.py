@@ -16,7 +16,7 @@
     ├── KilledBySignal            91   │
     ├── DeviceOutOfMemory         92   │
     ├── HostOutOfMemory           93   ┘
-    ├── StudyNotWritable          94   our own files
+    ├── StudyNotWritable          94   our own files: the study, the plan, a report
     ├── ResultUnreadable          95
     ├── NotApplied                96   an optimisation of the plan did not take effect
     ├── FolderBusy                97   another hotloop keeps its studies there at this moment
@@ -27,7 +27,8 @@
     ├── NotComparable            102   two studies that cannot be compared
     └── NoPainter                103   nothing is installed that makes PNG of a figure
 
-130 and 143 mean what they mean everywhere: stopped by Ctrl-C, stopped by SIGTERM.
+129, 130, 141 and 143 mean what they mean everywhere: stopped by a closed terminal, by Ctrl-C, by a
+pipe that nobody reads any more, by SIGTERM.
 
 `hotloop run` hands on the script's own exit status, whatever it is, and uses one of ours only when
 the script was never started, or was stopped because its plan did not take effect. 79 to 119 is a

@@ -88,7 +88,10 @@ def _validated(document: Any, path: Path) -> Plan:
         )
     levers = document.get("levers", [])
     if not isinstance(levers, list):
-        raise PlanError(f'{path}: "levers" must be a list.', "Compare it with the documentation.")
+        raise PlanError(
+            f'{path}: "levers" must be a list.',
+            "`hotloop levers NAME` shows a plan as it is written.",
+        )
     script, torch, gpu = (str(document.get(name, "")) for name in ("script", "torch", "gpu"))
     at_once = document.get("at_once") is True
     return Plan(tuple(_setting(entry, path) for entry in levers), script, torch, gpu, at_once)
@@ -106,7 +109,7 @@ def _setting(entry: Any, path: Path) -> LeverSetting:
     if not isinstance(setting, dict):
         raise PlanError(
             f'{path}: the "setting" of {name} must be an object.',
-            "Compare it with the documentation.",
+            "`hotloop levers NAME` shows a plan as it is written.",
         )
     problem = _problem(name, setting)
     if problem:
