@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import re
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import hotloop
 from hotloop import codec, schema
 from hotloop.cli import commands, manual
 from tests.report.rich import rich
@@ -47,6 +49,34 @@ def test_a_manual_page_has_every_option() -> None:
     assert "| `[STUDY]` | a folder under .hotloop" in page
     compared = manual.page("compare")
     assert "how much slower is too much (default: 5%)" in compared
+
+
+USAGES = {
+    "optimize": "optimize.md",
+    "profile": "profile.md",
+    "report": "report.md",
+    "compare": "compare.md",
+    "doctor": "doctor.md",
+    "experiment": "lab.md",
+}
+
+
+@pytest.mark.parametrize(("command", "page"), USAGES.items())
+def test_the_usage_that_a_page_begins_with_has_every_option(command: str, page: str) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    (usage, *_) = [part for part in text.split("```")[1::2] if f"hotloop {command} " in part]
+    known = re.findall(r"^\| (?:`-\w`, )?`(--[\w-]+)", manual.page(command), re.M)
+    assert known and [option for option in known if f"{option}" not in usage] == []
+
+
+@pytest.mark.parametrize("name", ["optimize", "profile", "train"])
+def test_the_page_of_described_jobs_has_every_argument(name: str) -> None:
+    page = (ROOT / "docs" / "jobs.md").read_text(encoding="utf-8")
+    (row,) = [line for line in page.splitlines() if line.startswith(f"| `hotloop.{name}(")]
+    parameters = inspect.signature(getattr(hotloop, name)).parameters.values()
+    for one in parameters:
+        if one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD):
+            assert re.search(rf"\b{one.name}\b", row), one.name
 
 
 class TestSchema:
