@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 SUMMARIES = {
     "optimize": "find what makes a script faster, and prove it",
     "run": "run a script, exactly as python would, under a plan if one is given",
-    "verify": "look whether a plan leaves the training as it is",
+    "verify": "check whether a plan leaves the training as it is",
     "profile": "measure a script: how fast it is, where each step's time goes and what limits it",
     "report": "make the report of a study: a page, Markdown, or the data",
     "compare": "compare two studies: did a change make the job slower",

@@ -36,12 +36,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="P%",
         help="how much slower is too much (default: 5%%)",
     )
-    add("--strict", action="store_true", help="fail also when too much cannot be excluded")
+    add(
+        "--strict",
+        action="store_true",
+        help="exit with 1 also when a slow-down beyond the threshold cannot be excluded",
+    )
     add("--anyway", action="store_true", help="compare across machines, versions and jobs")
-    add("--before", action="append", default=[], metavar="STUDY", help="more of the first side")
-    add("--after", action="append", default=[], metavar="STUDY", help="more of the second side")
+    add(
+        "--before",
+        action="append",
+        default=[],
+        metavar="STUDY",
+        help="one more study from before the change; may be repeated",
+    )
+    add(
+        "--after",
+        action="append",
+        default=[],
+        metavar="STUDY",
+        help="one more study from after it; may be repeated",
+    )
     add("--json", action="store_true", help="print the figures as JSON")
-    add("--study", metavar="DIR", default=".hotloop", help="look here (default: .hotloop)")
+    add(
+        "--study",
+        metavar="DIR",
+        default=".hotloop",
+        help="where studies are kept (default: .hotloop)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

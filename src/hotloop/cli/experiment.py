@@ -27,9 +27,13 @@ PRECISIONS = ("float32", "bfloat16", "float16")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("name", nargs="?", metavar="NAME", help="which one; --list names them")
-    add("--list", action="store_true", help="what there is")
-    add("--batch-size", type=common.positive, metavar="N", help="another batch than its own")
-    add("--precision", choices=PRECISIONS, help="this number format alone, where it has several")
+    add("--list", action="store_true", help="list the experiments there are")
+    add("--batch-size", type=common.positive, metavar="N", help="another batch size than its own")
+    add(
+        "--precision",
+        choices=PRECISIONS,
+        help="only this number format, where the experiment has several",
+    )
     add("--out", metavar="DIR", default="lab", help="results/ and figures/ go there (default: lab)")
     add(
         "--runs", type=common.positive, default=3, metavar="N", help="processes a case (default: 3)"
@@ -40,8 +44,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="best: run all other settings too, to see how near its choice is",
     )
-    add("--device", choices=("cpu", "cuda"), help="(default: a GPU where there is one)")
-    add("--timeout", type=common.duration, default=600.0, metavar="TIME", help="a process, at most")
+    add(
+        "--device",
+        choices=("cpu", "cuda"),
+        help="where to compute (default: a GPU where there is one)",
+    )
+    add(
+        "--timeout",
+        type=common.duration,
+        default=600.0,
+        metavar="TIME",
+        help="give a process up after this long (default: 10m)",
+    )
     add("--python", metavar="PATH", help="the interpreter that has torch (default: the active one)")
     add("--json", action="store_true", help="print what came of it as JSON")
 

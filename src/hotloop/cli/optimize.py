@@ -39,12 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="",
         metavar="STUDY",
-        help="go on with a search that was stopped (default: the newest study of this job)",
+        help="go on with a search that was stopped: STUDY, or the newest of this job",
     )
     add(
         "--dry-run",
         action="store_true",
-        help="measure the script, look into it, say what would be tried, and stop",
+        help="measure the script, find what limits it, say what would be tried, and stop",
     )
     add(
         "--plan-out",
@@ -73,7 +73,7 @@ def _add_bounds(parser: argparse.ArgumentParser) -> None:
         "--budget",
         type=common.duration,
         metavar="TIME",
-        help="what the search may take, such as 10m (default: what it needs)",
+        help="the time that the search may take, such as 10m (default: what it needs)",
     )
     add(
         "--steps",
@@ -105,8 +105,8 @@ def _add_bounds(parser: argparse.ArgumentParser) -> None:
         "--objective",
         choices=OBJECTIVES,
         default="speed",
-        help="what to look for: the fastest plan, or the one that needs least memory, which may "
-        "make a job run that runs out of it (default: speed)",
+        help="what to look for: the fastest plan, or the one that needs the least memory; for a "
+        "job that runs out of memory, a plan with which it runs (default: speed)",
     )
 
 

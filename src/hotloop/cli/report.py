@@ -36,7 +36,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--price-hour", type=_price, metavar="N", help="what the machine costs an hour")
     add("--price-kwh", type=_price, metavar="N", help="what a kWh of electricity costs")
     add("--currency", default="", metavar="TEXT", help="of these prices, such as EUR")
-    add("--study", metavar="DIR", default=".hotloop", help="look here (default: .hotloop)")
+    add(
+        "--study",
+        metavar="DIR",
+        default=".hotloop",
+        help="where studies are kept (default: .hotloop)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

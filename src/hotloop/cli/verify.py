@@ -29,7 +29,7 @@ STEPS = 200
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--plan", metavar="FILE", required=True, help="the hotloop.json to look at")
+    parser.add_argument("--plan", metavar="FILE", required=True, help="the hotloop.json to check")
     parser.add_argument(
         "--steps",
         type=common.positive,
