@@ -105,7 +105,7 @@ def test_workers_need_cores_of_their_own(jobs: Any, torch: Any) -> None:
         assert sorted(os.sched_getaffinity(0)) == CORES
         assert torch.get_num_threads() == threads
         jobs.train(epochs=1)
-    assert lever.receipt().reason == "node 1 has 1 cores, too few for 1 workers"
+    assert lever.receipt().reason == "node 1 has 1 core, too few for 1 worker"
 
 
 def test_the_script_may_choose_itself(jobs: Any) -> None:

@@ -280,7 +280,9 @@ class TestNotKept:
         def make(index: int) -> Any:
             return torch.rand(2) if index == when else torch.ones(2)
 
-        assert refused(jobs, torch, Made(make), **loading) == "its items draw random numbers"
+        assert (
+            refused(jobs, torch, Made(make), **loading) == "the dataset's items draw random numbers"
+        )
 
     def test_what_it_has_locked_meanwhile(self, jobs: Any, torch: Any) -> None:
         """Whoever draws another item, when it is known, comes to the end of it."""
@@ -296,7 +298,7 @@ class TestNotKept:
         lever = CacheDataset()
         with jobs.under(lever):
             next(iter(torch.utils.data.DataLoader(Made(make))))
-        assert lever.receipt().reason == "its items draw random numbers"
+        assert lever.receipt().reason == "the dataset's items draw random numbers"
         assert lock.acquire(timeout=20)
 
     def test_wherever_it_comes_from(self, jobs: Any, torch: Any) -> None:
@@ -315,7 +317,7 @@ class TestNotKept:
             lever = CacheDataset()
             with jobs.under(lever):
                 passes(torch, Made(make), count=1)
-            assert lever.receipt().reason == "its items draw random numbers"
+            assert lever.receipt().reason == "the dataset's items draw random numbers"
 
     def test_an_item_that_fails_fails_as_before(self, jobs: Any, torch: Any) -> None:
         def make(index: int) -> Any:
@@ -339,7 +341,7 @@ class TestNotKept:
             return index
 
         dataset.make = make
-        assert refused(jobs, torch, dataset) == "drawing an item changes its dataset"
+        assert refused(jobs, torch, dataset) == "drawing an item changes the dataset"
 
     def test_a_file_opened_at_the_first_item_is_no_change(self, jobs: Any, torch: Any) -> None:
         dataset = Made(None)
@@ -358,7 +360,7 @@ class TestNotKept:
 
     def test_objects_that_may_change(self, jobs: Any, torch: Any) -> None:
         reason = refused_quietly(jobs, torch, Made(lambda index: {"x": {index}}))
-        assert reason == "its items hold a builtins.set, which may change"
+        assert reason == "the dataset's items hold a builtins.set, which may change"
 
     def test_more_than_fits(
         self, jobs: Any, torch: Any, numbers: Made, monkeypatch: pytest.MonkeyPatch
@@ -388,7 +390,7 @@ class TestNotKept:
         slow, lever = Made(make, count=2**20), CacheDataset()
         with jobs.under(lever):
             next(iter(torch.utils.data.DataLoader(slow)))
-        assert lever.receipt().reason.startswith("filling it would take ")
+        assert lever.receipt().reason.startswith("filling the cache would take ")
         assert slow.drawn.value < 100_000
 
     @pytest.mark.parametrize("stops", ["dies", "hangs"])
@@ -408,8 +410,8 @@ class TestNotKept:
         with jobs.under(lever):
             assert passes(torch, Made(make)) == without
         assert lever.receipt().reason in (
-            "a process that was to fill it ended too soon",
-            "filling it takes too long",
+            "a process that was to fill the cache ended too soon",
+            "filling the cache takes too long",
         )
 
     def test_datasets_that_are_left_alone(
@@ -419,7 +421,7 @@ class TestNotKept:
         whole = Still()
         whole.__getitems__ = lambda indices: [0.0 for _ in indices]  # type: ignore[attr-defined]
         for dataset, reason in (
-            (jobs.Stream(), "asked for by their number"),
+            (jobs.Stream(), "asked for by number"),
             (data.TensorDataset(torch.ones(9, 2)), "in memory already"),
             (data.Subset(data.TensorDataset(torch.ones(9, 2)), [1, 2]), "in memory already"),
             ([torch.ones(2)] * 4, "in memory already"),
@@ -547,8 +549,8 @@ class TestExpected:
             ).reason
 
         assert "of a step" in reason(waiting=0.1)
-        assert reason(samples=None) == "its items cannot be asked for by their number"
-        assert reason(dataset="TensorDataset") == "its items lie in memory already"
+        assert reason(samples=None) == "the dataset's items cannot be asked for by number"
+        assert reason(dataset="TensorDataset") == "the dataset's items lie in memory already"
         assert "at the least" in reason(samples=800_000, batches=100_000, cores=2)
         assert not reason(batches=10**9, cores=2)  # a sampler without an end, over 800 items
         nothing = jobs.seen(measurement=self.measured(16), loaders=[])

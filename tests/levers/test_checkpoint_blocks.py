@@ -264,19 +264,19 @@ class TestNotApplied:
 
     def test_without_blocks(self, jobs: Any, torch: Any, blocks: Any) -> None:
         model = torch.nn.Linear(16, 3)
-        assert self.reason(jobs, model, blocks) == "the model has not 3 blocks that are alike"
+        assert self.reason(jobs, model, blocks) == "the model has fewer than 3 blocks alike"
 
     def test_where_blocks_count_their_calls(self, jobs: Any, blocks: Any) -> None:
         """Computed again they would count twice. From its first call on one is let be."""
         model = blocks.Stack(kind=blocks.Counting)
         found = self.reason(jobs, model, blocks)
-        assert found == "its blocks remember calls from one call to the next"
+        assert found == "the model's blocks remember calls from one call to the next"
         assert {block.calls for block in model.h} == {STEPS}
 
     def test_where_blocks_change_a_buffer(self, jobs: Any, blocks: Any) -> None:
         model = blocks.Stack(kind=blocks.Averaging)
         found = self.reason(jobs, model, blocks)
-        assert found == "its blocks remember mean from one call to the next"
+        assert found == "the model's blocks remember mean from one call to the next"
 
     def test_where_the_script_does_it_itself(self, jobs: Any, torch: Any, blocks: Any) -> None:
         model = blocks.Stack(kind=blocks.Block, own=torch.utils.checkpoint.checkpoint)

@@ -298,9 +298,9 @@ class TestExpectation:
         assert for_memory.share == pytest.approx(1 / 4)
 
     def test_of_small_ones_and_of_none(self, jobs: Any) -> None:
-        assert "is 0.1% of its memory" in ChunkedLoss.expected(self.seen(jobs, 2**18)).reason
+        assert "is 0.1% of the job's memory" in ChunkedLoss.expected(self.seen(jobs, 2**18)).reason
         assert ChunkedLoss.expected(self.seen(jobs, 0)).reason == "no cross-entropy was seen"
-        assert "not looked into" in ChunkedLoss.expected(jobs.seen()).reason
+        assert "no run looked for" in ChunkedLoss.expected(jobs.seen()).reason
 
     def test_chunks_are_as_large_as_the_device_likes(self, jobs: Any) -> None:
         on_gpu = builders.measurement(software=Software(device=builders.GPU))

@@ -144,7 +144,7 @@ def test_passes_are_of_as_many_samples_as_before(jobs: Any, owned: Any) -> None:
 
 def test_what_cannot_be_cut_is_trained_on_as_it_is(jobs: Any, owned: Any) -> None:
     for job, reason in (
-        (owned.Plain, "its batches are not sequences of tokens, and nothing else"),
+        (owned.Plain, "the job's batches are not made of sequences of tokens alone"),
         (owned.Tokens, "sequences of 7 tokens cannot be cut into 4 parts"),
     ):
         lever = ContextLength(4)
@@ -181,7 +181,7 @@ def test_lengths_to_try(tokens: int, parts: list[int], jobs: Any) -> None:
     ("loop", "reason"),
     [
         (None, "only in a loop of hotloop's own"),
-        (LoopSeen(8, 8), "not sequences of tokens"),
+        (LoopSeen(8, 8), "not made of sequences of tokens"),
         (LoopSeen(8, 8, length=100), "are short already: 100 tokens"),
     ],
 )

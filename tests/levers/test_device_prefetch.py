@@ -219,7 +219,7 @@ def test_views_and_other_tensors_are_the_scripts(jobs: Any, fake_gpu: Any) -> No
         for x, _ in jobs.loader():
             move(seams, x[:2], "cuda")
             move(seams, fake_gpu.ones(3), "cuda")
-    assert lever.receipt().reason == "no batch of its loader was copied to a GPU"
+    assert lever.receipt().reason == "no batch of the script's loader was copied to a GPU"
 
 
 @pytest.mark.parametrize("odd", [("cuda", None, True), ("tensor",)])
@@ -429,7 +429,7 @@ def test_what_the_cpu_does_not_wait_for_the_gpu_still_does(jobs: Any) -> None:
 def test_it_refuses_what_it_cannot_help(jobs: Any) -> None:
     assert "on a CPU" in DevicePrefetch.expected(jobs.seen()).reason
     nothing = jobs.seen(measurement=measured(0))
-    assert DevicePrefetch.expected(nothing).reason == "it copies no batch to the GPU"
+    assert DevicePrefetch.expected(nothing).reason == "the job copies no batch to the GPU"
     without = jobs.seen(measurement=measured(3), loaders=[])
     assert DevicePrefetch.expected(without).reason == "the script has no loader"
 

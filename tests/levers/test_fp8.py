@@ -212,7 +212,9 @@ def test_what_it_could_win(torch: Any) -> None:
     assert expected(able).is_worth_trying
     assert expected(able, models=[builders.model(large_matrices=1)]).is_worth_trying
     small = [builders.model(large_matrices=0), builders.model(large_matrices=0)]
-    assert expected(able, models=small).reason.startswith("none of its weights is a matrix of 512")
+    assert expected(able, models=small).reason.startswith(
+        "none of the model's weights is a matrix of 512"
+    )
     assert expected(able, models=[*small, builders.model()]).is_worth_trying  # not known
 
 

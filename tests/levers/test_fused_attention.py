@@ -398,7 +398,7 @@ def test_what_it_could_win(torch: Any) -> None:
 
     by_hand = Attention(Frame("train.py", 7, "forward", True), 3, 64, 64, 0.01)
     assert FusedAttention.settings(seen()) == [{}]
-    assert "not looked into" in FusedAttention.expected(seen()).reason
+    assert "no run looked for" in FusedAttention.expected(seen()).reason
     assert "no attention was seen" in FusedAttention.expected(looked_into(seen())).reason
     expected = FusedAttention.expected(looked_into(seen(), by_hand))
     assert 0 < expected.share < Compile.expected(seen()).share

@@ -178,13 +178,13 @@ def test_a_checkpoint_is_one_of_plain_torch(
 
 
 def test_what_the_script_has_chosen_stays(jobs: Any) -> None:
-    assert refusal(jobs, "AdamW", fused=True) == "its AdamW is already fused"
+    assert refusal(jobs, "AdamW", fused=True) == "the script's AdamW is already fused"
     for options in ({"fused": False}, {"foreach": True}, {"foreach": False}):
         assert "chosen itself" in refusal(jobs, "AdamW", **options)
 
 
 def test_an_optimizer_without_a_fused_kernel_stays(jobs: Any) -> None:
-    assert refusal(jobs, "RMSprop") == "its RMSprop has no fused kernel"
+    assert refusal(jobs, "RMSprop") == "the script's RMSprop has no fused kernel"
 
 
 def test_an_optimizer_of_the_scripts_own_stays(
@@ -235,7 +235,7 @@ def test_a_device_without_the_kernel_stays(jobs: Any, torch: Any) -> None:
     with jobs.under(lever):
         parameter = torch.nn.Parameter(torch.ones(2, device="meta"))
         step(torch.optim.SGD([parameter], lr=0.1), parameter)
-    assert lever.receipt().reason == "its SGD has no fused kernel for meta"
+    assert lever.receipt().reason == "the script's SGD has no fused kernel for meta"
 
 
 def test_without_a_step(jobs: Any) -> None:

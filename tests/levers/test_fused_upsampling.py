@@ -223,4 +223,4 @@ class TestExpected:
 
     def test_it_is_for_no_other(self) -> None:
         assert "not seen to upsample" in self.of("addmm", "upsample_bilinear2d").reason
-        assert "not looked into" in self.of(looked=False).reason
+        assert "no run looked for" in self.of(looked=False).reason

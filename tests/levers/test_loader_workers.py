@@ -213,7 +213,7 @@ def test_a_loader_with_nothing_to_change_is_left_alone(jobs: Any, script: bool, 
         jobs.order(own)
     assert own.prefetch_factor == 2
     assert not lever.receipt().applied
-    assert lever.receipt().reason == "its loader already has 2 workers"
+    assert lever.receipt().reason == "the loader already has 2 workers"
 
 
 def test_an_iterable_dataset_is_left_alone(jobs: Any) -> None:
@@ -290,10 +290,10 @@ def test_it_refuses_what_it_cannot_help(jobs: Any) -> None:
         log.data(0.1, 8).forward(8, 8).backward(8).optimizer(3)
     quick = builders.measurement(log.events)
     stream = LoaderWorkers.expected(jobs.seen(8, loaders=[builders.loader(samples=None)]))
-    assert stream.reason == "its items cannot be asked for by their number"
+    assert stream.reason == "the dataset's items cannot be asked for by number"
     enough = [builders.loader(persistent=True)]
     of_enough = LoaderWorkers.expected(jobs.seen(2, loaders=enough))
-    assert of_enough.reason.startswith("its loader already has 2 workers, on 2")
+    assert of_enough.reason.startswith("the loader already has 2 workers, on 2")
     endless = LoaderWorkers.expected(jobs.seen(2, loaders=[builders.loader(batches=10**6)]))
     assert endless.reason == of_enough.reason
     assert "0.5% of a step" in LoaderWorkers.expected(jobs.seen(8, quick)).reason

@@ -117,7 +117,7 @@ def test_what_it_expects(jobs: Any) -> None:
 
     assert expected(CUDNN, "mm").share == pytest.approx(0.325)
     assert "cuDNN's attention" in expected("_scaled_dot_product_flash_attention").reason
-    assert "not looked into" in SdpaBackend.expected(jobs.seen(measurement=on_gpu)).reason
+    assert "no run looked for" in SdpaBackend.expected(jobs.seen(measurement=on_gpu)).reason
     assert "CPU" in SdpaBackend.expected(jobs.seen()).reason
 
 

@@ -221,14 +221,14 @@ class TestNotStaged:
     ) -> None:
         monkeypatch.setattr(copying, "_copy", lambda *how: time.sleep(0.6))
         reason = refused(jobs, torch, staging(fill_seconds=1), Files(torch, store))
-        assert reason == "copying its files takes too long"
+        assert reason == "copying the dataset's files takes too long"
 
     def test_readers_written_in_c(self, jobs: Any, torch: Any, store: Path, staging: Any) -> None:
         assert "written in C" in refused(jobs, torch, staging(), ReadByC(torch, store))
 
     def test_a_dataset_without_files(self, jobs: Any, torch: Any, staging: Any) -> None:
         reason = refused(jobs, torch, staging(), torch.utils.data.Subset(list(range(9)), [1, 2]))
-        assert reason == "its dataset names no files"
+        assert reason == "the dataset names no files"
 
     def test_without_a_ram_disk(
         self,
@@ -330,8 +330,8 @@ class TestExpected:
             return StageData.expected(seen).reason
 
         assert "of a step" in reason(waiting=0.1)
-        assert reason(names_files=False) == "its dataset names no files"
-        assert reason(dataset="TensorDataset") == "its items lie in memory already"
+        assert reason(names_files=False) == "the dataset names no files"
+        assert reason(dataset="TensorDataset") == "the dataset's items lie in memory already"
         nothing = jobs.seen(measurement=self.measured(16), loaders=[])
         assert StageData.expected(nothing).reason == "the script has no loader"
 

@@ -144,9 +144,9 @@ def test_a_schedule_goes_on_changing_the_rate(jobs: Any, owned: Any, graph: Fake
 @pytest.mark.parametrize(
     ("kind", "schedules", "precision", "reason"),
     [
-        ("SGD", True, "float32", "its learning rate changes, which a captured SGD"),
-        ("LBFGS", False, "float32", "its LBFGS cannot be captured"),
-        ("NAdam", False, "float16", "its NAdam asks the GPU at every step"),
+        ("SGD", True, "float32", "the learning rate changes, which a captured SGD"),
+        ("LBFGS", False, "float32", "the job's LBFGS cannot be captured"),
+        ("NAdam", False, "float16", "the job's NAdam asks the GPU at every step"),
     ],
 )
 def test_what_cannot_be_captured_runs_as_it_is(
@@ -193,7 +193,7 @@ def test_a_capture_that_fails_is_survived(jobs: Any, owned: Any, graph: FakeStep
     plain = owned.weights(trained(jobs, owned.Plain))
     planned = owned.weights(trained(jobs, owned.Plain, graph))
     assert all(map(jobs.torch.equal, plain, planned))
-    assert graph.receipt().reason == "its step cannot be captured: operation not permitted"
+    assert graph.receipt().reason == "the job's step cannot be captured: operation not permitted"
 
 
 def test_shapes_that_change_all_the_time(jobs: Any, owned: Any, graph: FakeStepGraph) -> None:

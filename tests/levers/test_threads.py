@@ -138,7 +138,7 @@ def test_what_it_expects_on_a_cpu(jobs: Any) -> None:
     assert expected(jobs, 8, 8).share == pytest.approx(computing * 0.8 / 2)
     assert expected(jobs, 8, 0).reason == "torch computes with 8 threads on 8 cores already"
     assert "beside 2 workers" in expected(jobs, 8, 2).reason
-    assert "beside 1 workers" in expected(jobs, 1, 1, cores=1).reason
+    assert "beside 1 worker already" in expected(jobs, 1, 1, cores=1).reason
     assert "not known" in expected(jobs, 0, 0).reason
 
 

@@ -359,6 +359,6 @@ def test_it_is_offered_where_a_model_computes_its_loss(torch: Any) -> None:
         looked = Inspection(operators=Operators(bytes=1e9), losses=losses)
         return UnusedOutputs.expected(replace(seen(), inspection=looked))
 
-    assert "not looked into" in UnusedOutputs.expected(seen()).reason
+    assert "no run looked for" in UnusedOutputs.expected(seen()).reason
     assert expected(False).reason == "no model was seen to compute its loss itself"
     assert 0 < expected(True).share < 0.12

@@ -306,7 +306,7 @@ def test_settings_that_change_at_every_step(jobs: Any, torch: Any) -> None:
     lever = trained_the_same(jobs, train)
     receipt = lever.receipt()
     assert not receipt.applied
-    assert receipt.reason == "its settings or gradients are others at most steps"
+    assert receipt.reason == "the optimizer's settings or gradients are others at most steps"
 
 
 @pytest.mark.parametrize(("kind", "options"), KEEPING)
@@ -497,18 +497,18 @@ def test_what_it_leaves_alone(jobs: Any, torch: Any) -> None:
 
     weight = torch.nn.Parameter(torch.ones(2))
     adam, optim = torch.optim.Adam, torch.optim
-    assert reason(UpdateGraph(), adam([weight])) == "its Adam is not on one GPU"
+    assert reason(UpdateGraph(), adam([weight])) == "the script's Adam is not on one GPU"
     capture = "cannot be captured in a graph"
     for kind in ("Adagrad", "Adamax", "NAdam", "RAdam"):
         optimizer = getattr(optim, kind)([weight])
-        assert reason(UpdateGraphOnCpu(), optimizer) == f"its {kind} {capture}"
-    assert reason(UpdateGraphOnCpu(), Mine([weight], lr=0.1)) == f"its Mine {capture}"
+        assert reason(UpdateGraphOnCpu(), optimizer) == f"the script's {kind} {capture}"
+    assert reason(UpdateGraphOnCpu(), Mine([weight], lr=0.1)) == f"the script's Mine {capture}"
     chosen = reason(UpdateGraphOnCpu(), adam([weight], foreach=True))
-    assert chosen == "its Adam has an implementation that the script has chosen itself"
+    assert chosen == "the script's Adam has an implementation that the script has chosen itself"
     double = adam([torch.nn.Parameter(torch.ones(2, dtype=torch.float64))])
     assert "float64" in reason(UpdateGraphOnCpu(), double)
     rate = adam([weight], lr=torch.tensor(0.1), capturable=True)
-    assert reason(UpdateGraphOnCpu(), rate) == "its Adam has a tensor for a learning rate"
+    assert reason(UpdateGraphOnCpu(), rate) == "the script's Adam has a tensor for a learning rate"
 
 
 @pytest.mark.parametrize("kind", capturing.UNFUSED)
@@ -528,7 +528,7 @@ def test_what_it_leaves_alone_of_those_without_a_fused_kernel(
                 optimizer.step()
         assert {**optimizer.param_groups[0]} == settings
         assert not lever.receipt().applied
-        return lever.receipt().reason.removeprefix(f"its {kind} has ")
+        return lever.receipt().reason.removeprefix(f"the script's {kind} has ")
 
     chosen = "an implementation that the script has chosen itself"
     assert reason(torch.ones(2), foreach=True) == chosen

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hotloop import topology
-from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, counted, refuse
 
 if TYPE_CHECKING:
     from hotloop.seams import Seams
@@ -52,9 +52,11 @@ class Affinity(Lever):
     def expected(cls, seen: Seen) -> Expectation:
         workers = seen.loader.workers if seen.loader else 0
         if seen.nodes < 2:
-            return refuse("the cores it may use lie on one NUMA node")
+            return refuse("the cores that the job may use lie on one NUMA node")
         if seen.cores // seen.nodes < workers + 1:
-            return refuse(f"a NUMA node has too few cores for {workers} workers and the job")
+            return refuse(
+                f"a NUMA node has too few cores for {counted(workers, 'worker')} and the job"
+            )
         if seen.on_gpu:
             return Expectation(seen.share("data", "copy") * ON_GPU)
         return Expectation(seen.share("forward", "backward", "optimizer") * ON_CPU)
@@ -99,8 +101,8 @@ class Affinity(Lever):
         _bind(self._before)
         if self._threads and self._torch.get_num_threads() == self._threads[1]:
             self._torch.set_num_threads(self._threads[0])
-        have = len(self._cores)
-        self._reason = f"node {self._bound} has {have} cores, too few for {workers} workers"
+        have, wanted = counted(len(self._cores), "core"), counted(workers, "worker")
+        self._reason = f"node {self._bound} has {have}, too few for {wanted}"
 
     def _look(self, args: tuple[Any, ...], result: Any, began: int) -> None:
         self._steps += 1
@@ -113,7 +115,7 @@ def _chosen(wanted: int, nodes: dict[int, frozenset[int]], torch: Any) -> tuple[
     if not nodes:
         return -1, "the system does not tell of its NUMA nodes"
     if len(nodes) == 1:
-        return -1, "the cores it may use lie on one NUMA node"
+        return -1, "the cores that the job may use lie on one NUMA node"
     if wanted != -1:
         known = ", ".join(map(str, nodes))
         return wanted, "" if wanted in nodes else f"there is no node {wanted}, only {known}"

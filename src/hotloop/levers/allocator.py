@@ -51,7 +51,7 @@ class Allocator(Lever):
     @classmethod
     def expected(cls, seen: Seen) -> Expectation:
         if not seen.on_gpu:
-            return refuse("it is about the memory of a GPU")
+            return refuse("it is for the memory of a GPU")
         if chosen := users_choice():
             return refuse(f"{chosen} already says whether segments grow")
         look = seen.inspection.allocator if seen.inspection else None
@@ -108,7 +108,9 @@ def _by_peaks(seen: Seen) -> Expectation:
     if not reserved or allocated is None or not memory.device_total:
         return refuse("the GPU's memory was not measured")
     if reserved < FULL * memory.device_total:
-        return refuse(f"{reserved / memory.device_total:.0%} of the GPU's memory is all it takes")
+        return refuse(
+            f"{reserved / memory.device_total:.0%} of the GPU's memory is all that the job takes"
+        )
     if reserved - allocated < HOLES * reserved:
-        return refuse(f"of what it reserves {allocated / reserved:.0%} is in use")
+        return refuse(f"of the memory that torch reserves, {allocated / reserved:.0%} is in use")
     return Expectation(IN_HOLES)

@@ -105,6 +105,8 @@ NO_MODEL = "no model was seen to be called in training"
 """Some are called in ways of their own. What would change them in place has nowhere to begin."""
 GRAPHS_UNSEEN = "the script compiles its model itself, and its graphs are not seen"
 """Why nothing can be changed in them."""
+NOT_LOOKED = "no run looked for what limits the job"
+"""Why something is not known of it. The last part of a sentence."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,13 @@ class Expectation:
 
 
 def refuse(reason: str) -> Expectation:
+    """`reason`: part of a sentence, in which "it" is the optimisation; the job is named."""
     return Expectation(0.0, reason)
+
+
+def counted(number: int, noun: str) -> str:
+    """Such as "1 worker", "2 workers"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 class Lever(ABC):

@@ -63,14 +63,14 @@ class CacheDataset(Lever):
         loader, share = seen.loader, seen.share("data")
         assert loader is not None
         if loader.samples is None:
-            return refuse("its items cannot be asked for by their number")
+            return refuse("the dataset's items cannot be asked for by number")
         if loader.dataset in IN_MEMORY:
-            return refuse("its items lie in memory already")
+            return refuse("the dataset's items lie in memory already")
         # Workers load more than is waited for; but filling, too, takes as many cores as there are.
         every = _batches(loader) * share / seen.figures.batches_per_second
         seconds = every / min(seen.cores, MOST_PROCESSES)
         if seconds > FILL_SECONDS:
-            return refuse(f"filling it would take {seconds:.0f} s at the least")
+            return refuse(f"filling the cache would take {seconds:.0f} s at the least")
         return Expectation(share)
 
     def problem(self) -> str:
@@ -150,7 +150,9 @@ class CacheDataset(Lever):
         except Unfit as unfit:
             return Cache(torch, dataset, None, str(unfit))
         except Exception as error:  # a dataset's own attributes may raise what they like
-            return Cache(torch, dataset, None, f"it cannot be looked into: {type(error).__name__}")
+            return Cache(
+                torch, dataset, None, f"the dataset cannot be looked into: {type(error).__name__}"
+            )
 
     def _count(self, filled: Filled) -> Filled:
         self._datasets += 1

@@ -73,10 +73,10 @@ class CheckpointBlocks(Lever):
         if seen.is_compiled:
             return refuse(GRAPHS_UNSEEN)
         if not peak:
-            return refuse("its memory was not measured")
+            return refuse("the job's memory was not measured")
         left = 1 - BYTES_A_WEIGHT * sum(model.trainable for model in models) / peak
         if left < LEAST:
-            return refuse("its memory is taken by weights, gradients and the optimizer")
+            return refuse("the job's memory is taken by weights, gradients and the optimizer")
         return Expectation(left, of_memory=True)
 
     def problem(self) -> str:
@@ -106,7 +106,7 @@ class CheckpointBlocks(Lever):
         if not self._roots:
             return NO_MODEL
         if not self._kinds:
-            return f"the model has not {ALIKE} blocks that are alike"
+            return f"the model has fewer than {ALIKE} blocks alike"
         problem = next((kind.problem for kind in self._kinds.values() if kind.problem), "")
         if problem:
             return problem

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.base import NOT_LOOKED, Effect, Expectation, Group, Lever, Receipt, Seen, refuse
 from hotloop.levers.chunks import Terms, cross_entropy
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class ChunkedLoss(Lever):
     def expected(cls, seen: Seen) -> Expectation:
         looked = seen.inspection
         if looked is None:
-            return refuse("it was not looked into, so its losses are not known")
+            return refuse(f"the job's losses are not known: {NOT_LOOKED}")
         losses = [one for one in looked.losses if one.function == "cross_entropy"]
         if not losses:
             return refuse("no cross-entropy was seen")
@@ -66,7 +66,7 @@ class ChunkedLoss(Lever):
         peak = seen.measurement.memory.peak or 0
         part = copy / peak if peak else 0.0
         if part < LARGE:
-            return refuse(f"a copy of the logits in float32 is {part:.1%} of its memory")
+            return refuse(f"a copy of the logits in float32 is {part:.1%} of the job's memory")
         if seen.objective == "memory":
             return Expectation(min(part, 1.0), of_memory=True)
         # What is no longer written and read, of all that a step writes and reads.

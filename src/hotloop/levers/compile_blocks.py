@@ -94,7 +94,7 @@ class CompileBlocks(Lever):
         groups = repeated_blocks(root)
         blocks = [block for group in groups for block in group.blocks]
         if not blocks:
-            self._why_not = f"the model has not {ALIKE} blocks that are alike"
+            self._why_not = f"the model has fewer than {ALIKE} blocks alike"
         elif any(map(is_compiled, root.modules())):
             self._why_not = ALREADY
         else:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.base import NOT_LOOKED, Effect, Expectation, Group, Lever, Receipt, Seen, refuse
 from hotloop.levers.graphs import Backend, Captured
 from hotloop.levers.no_graph import NoGraph
 from hotloop.seams import Seam
@@ -60,7 +60,7 @@ class CompileLoss(Lever):
         """By the bytes that fusing spares, of all that a step reads and writes."""
         looked = seen.inspection
         if looked is None or looked.operators is None or not looked.operators.bytes:
-            return refuse("it was not looked into, so its loss is not known")
+            return refuse(f"the job's loss is not known: {NOT_LOOKED}")
         outside = [one for one in looked.losses if not one.inside_model]
         if not outside and looked.losses:
             return refuse("the model computes its loss itself, and is compiled with it")
@@ -149,7 +149,9 @@ class CompileLoss(Lever):
         tensors = [value for value in values if isinstance(value, torch.Tensor)]
         plain = (torch.Tensor, torch.nn.Parameter)
         if _is_transformed(torch) or not all(type(tensor) in plain for tensor in tensors):
-            self._why_not = "its loss is computed under torch.func, or on tensors of its own kind"
+            self._why_not = (
+                "the loss is computed under torch.func, or on tensors of a kind of their own"
+            )
             return False
         return any(tensor.requires_grad for tensor in tensors)
 

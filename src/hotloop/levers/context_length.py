@@ -52,9 +52,9 @@ class ContextLength(Lever):
         if loop is None:
             return refuse("only in a loop of hotloop's own is it known what a batch consists of")
         if not loop.length:
-            return refuse("its batches are not sequences of tokens, and nothing else")
+            return refuse("the job's batches are not made of sequences of tokens alone")
         if not cls.settings(seen):
-            return refuse(f"its sequences are short already: {loop.length} tokens")
+            return refuse(f"the job's sequences are short already: {loop.length} tokens")
         return Expectation(seen.share("forward", "backward") * GAIN)
 
     def problem(self) -> str:
@@ -91,7 +91,7 @@ class ContextLength(Lever):
             self._tokens = tokens
             return sequences.cut(part, tokens, self.parts)
         self._whole += 1
-        self._reason = "its batches are not sequences of tokens, and nothing else"
+        self._reason = "the job's batches are not made of sequences of tokens alone"
         if tokens:
             self._reason = f"sequences of {tokens} tokens cannot be cut into {self.parts} parts"
         return part

@@ -58,9 +58,9 @@ class DevicePrefetch(Lever):
             return refuse("the script has no loader")
         share = max(seen.share("copy"), _copying(seen))
         if not share:
-            return refuse("it copies no batch to the GPU")
+            return refuse("the job copies no batch to the GPU")
         if share < COPYING:
-            return refuse(f"it copies to the GPU during {share:.1%} of a step")
+            return refuse(f"the job copies to the GPU during {share:.1%} of a step")
         return Expectation(min(share, 1.0))
 
     def apply(self, torch: Any, seams: Seams) -> None:
@@ -88,9 +88,9 @@ class DevicePrefetch(Lever):
         if self._dropped:
             return self.not_applied("what the script moved was never what had been copied")
         if self._moved:
-            return self.not_applied("no tensor of its batches was moved the same way twice")
+            return self.not_applied("no tensor of the batches was moved the same way twice")
         if self._pinned:
-            return self.not_applied("no batch of its loader was copied to a GPU")
+            return self.not_applied("no batch of the script's loader was copied to a GPU")
         return self.not_applied(self._reasons[0] if self._reasons else "the script has no loader")
 
     def _build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

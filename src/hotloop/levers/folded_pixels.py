@@ -52,7 +52,7 @@ class FoldedPixels(Lever):
     @classmethod
     def expected(cls, seen: Seen) -> Expectation:
         if not seen.on_gpu:
-            return refuse("it is about the tensor cores of a GPU")
+            return refuse("it is for the tensor cores of a GPU")
         if seen.is_compiled:
             return refuse(GRAPHS_UNSEEN)
         if not any(model.foldable for model in seen.measurement.inventory.models):

@@ -22,13 +22,13 @@ from hotloop.levers.skipping import Skipping
 if TYPE_CHECKING:
     from hotloop.seams import Seams
 
-AGAIN = "it differentiates its gradients again, and would do so with scaled ones"
+AGAIN = "the script differentiates its gradients again, and would do so with scaled ones"
 BY_HAND = "no optimizer is there whose step could be skipped when gradients overflow"
 HOOKS = "gradients pass through hooks of the script's own, which would see them scaled"
 ITSELF = "the script scales its gradients itself"
-NOT_ADDED_UP = "it differentiates by torch.autograd.grad, whose result would not be scaled"
-SEVERAL = "it differentiates several losses at once"
-SPREAD = "its weights lie on several devices"
+NOT_ADDED_UP = "the script differentiates by torch.autograd.grad, whose result would not be scaled"
+SEVERAL = "the script differentiates several losses at once"
+SPREAD = "the model's weights lie on several devices"
 
 
 @dataclass

@@ -60,7 +60,7 @@ class Fp8(Lever):
     def expected(cls, seen: Seen) -> Expectation:
         software = seen.measurement.software
         if not seen.on_gpu:
-            return refuse("it is about the tensor cores of a GPU")
+            return refuse("it is for the tensor cores of a GPU")
         if not software.float8:
             return refuse(NO_HARDWARE)
         if not software.torchao:
@@ -69,7 +69,7 @@ class Fp8(Lever):
             return refuse(GRAPHS_UNSEEN)
         counted = [model.large_matrices for model in seen.measurement.inventory.models]
         if counted and not any(count is None or count for count in counted):
-            return refuse(f"none of its weights is a matrix of {LEAST} × {LEAST} or more")
+            return refuse(f"none of the model's weights is a matrix of {LEAST} × {LEAST} or more")
         return Expectation(seen.share("forward", "backward") * GAIN)
 
     def problem(self) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hotloop.levers.attention.rewrite import Rewritten, rewrite
 from hotloop.levers.base import (
     GRAPHS_UNSEEN,
+    NOT_LOOKED,
     Effect,
     Expectation,
     Group,
@@ -53,7 +54,7 @@ class FusedAttention(Lever):
         """Whether there is attention at all is known of a job that was looked into."""
         operators = seen.inspection.operators if seen.inspection else None
         if operators is None:
-            return refuse("it was not looked into, so its attention is not known")
+            return refuse(f"the job's attention is not known: {NOT_LOOKED}")
         if not operators.attention:
             return refuse("no attention was seen that is written by hand")
         if seen.is_compiled:

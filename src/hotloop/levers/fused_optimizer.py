@@ -68,7 +68,7 @@ class FusedOptimizer(Lever):
             names = ", ".join(sorted(self._names))
             return self.applied(optimizers=names, steps=self._steps, launches_seen=self._launches)
         if self._steps:
-            return self.not_applied("its fused kernel never ran")
+            return self.not_applied("the fused kernel never ran")
         return self.not_applied(self._reasons[0] if self._reasons else "no optimizer stepped")
 
     def _before(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -93,7 +93,7 @@ class FusedOptimizer(Lever):
 
     def _refuse(self, optimizer: Any, reason: str) -> None:
         self._refused.add(optimizer)
-        self._reasons.append(f"its {type(optimizer).__name__} {reason}")
+        self._reasons.append(f"the script's {type(optimizer).__name__} {reason}")
 
     def _fuse(self, optimizer: Any) -> None:
         name = type(optimizer).__name__

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from hotloop.levers.attention.nodes import dtype, example, given, is_node, name_of
 from hotloop.levers.base import (
     GRAPHS_UNSEEN,
+    NOT_LOOKED,
     Effect,
     Expectation,
     Group,
@@ -62,9 +63,9 @@ class FusedUpsampling(Lever):
     def expected(cls, seen: Seen) -> Expectation:
         operators = seen.inspection.operators if seen.inspection else None
         if operators is None:
-            return refuse("it was not looked into, so it is not known whether it upsamples")
+            return refuse(f"whether the job upsamples is not known: {NOT_LOOKED}")
         if not any(name in operators.by_name for name in OPERATORS):
-            return refuse("it was not seen to upsample to the nearest")
+            return refuse("the job was not seen to upsample to the nearest")
         if seen.is_compiled:
             return refuse(GRAPHS_UNSEEN)
         return Expectation(seen.share("forward", "backward") * GAIN)

@@ -127,7 +127,7 @@ class GraphedStep:
             with self._seams.unwatched():
                 replay, loss = self._recorder.record(lambda: self._plain(self._buffers, rows))
         except Exception as error:  # whatever a capture does not bear
-            self.reason = f"its step cannot be captured: {said_by(error)}"
+            self.reason = f"the job's step cannot be captured: {said_by(error)}"
             return self._plain(batch, rows)
         self._replay, self._loss = replay, loss.detach()
         learned = [p for group in self._loop.optimizer.param_groups for p in group["params"]]

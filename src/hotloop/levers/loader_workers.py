@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, counted, refuse
 from hotloop.levers.caching.constancy import Likeness
 from hotloop.levers.waiting import needless
 
@@ -75,9 +75,10 @@ class LoaderWorkers(Lever):
         loader, share = seen.loader, seen.share("data")
         assert loader is not None
         if loader.samples is None:
-            return refuse("its items cannot be asked for by their number")
+            return refuse("the dataset's items cannot be asked for by number")
         if loader.workers >= seen.cores and not _restarts(seen, loader):
-            return refuse(f"its loader already has {loader.workers} workers, on {seen.cores} cores")
+            on = counted(seen.cores, "core")
+            return refuse(f"the loader already has {counted(loader.workers, 'worker')}, on {on}")
         return Expectation(share)
 
     def problem(self) -> str:
@@ -127,13 +128,13 @@ class LoaderWorkers(Lever):
 
     def _obstacle(self, dataset: Any, has: int, keeps: bool) -> str:
         if has >= self.workers and not keeps:
-            return f"its loader already has {has} workers"
+            return f"the loader already has {counted(has, 'worker')}"
         if isinstance(dataset, self._torch.utils.data.IterableDataset):
-            return "its dataset is iterable: workers would hand out other batches, or all again"
+            return "the dataset is iterable: workers would hand out other batches, or all again"
         if lives_on_device(self._torch, dataset):
-            return "its dataset lives on the GPU, which workers cannot share"
+            return "the dataset lives on the GPU, which workers cannot share"
         if not has and (way := _start_method()) != "fork":
-            return f"its processes start by {way}, which a script must be written for"
+            return f"the script's processes start by {way}, which a script must be written for"
         return ""
 
     def _rewind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -53,7 +53,7 @@ class PinMemory(Lever):
         if loader is None:
             return refuse("the script has no loader")
         if share < COPYING:
-            return refuse(f"it copies to the GPU during {share:.1%} of a step")
+            return refuse(f"the job copies to the GPU during {share:.1%} of a step")
         return Expectation(share)
 
     def apply(self, torch: Any, seams: Seams) -> None:
@@ -79,7 +79,7 @@ class PinMemory(Lever):
         if kwargs.get("pin_memory"):
             if any(getattr(known, "dataset", None) is dataset for known in self._changed):
                 self._changed.add(loader)  # a library builds a loader again from ours
-            self._reasons.append("no pinned batch of its loader was copied to a GPU")
+            self._reasons.append("no pinned batch of the script's loader was copied to a GPU")
         elif reason := obstacle(self._torch, dataset):
             self._reasons.append(reason)
         else:
@@ -117,7 +117,7 @@ def obstacle(torch: Any, dataset: Any) -> str:
     if torch.cuda.device_count() == 0:
         return "there is no GPU to copy to"
     if lives_on_device(torch, dataset):
-        return "its dataset lives on the GPU already"
+        return "the dataset lives on the GPU already"
     return ""
 
 

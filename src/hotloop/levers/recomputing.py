@@ -95,7 +95,7 @@ class Recomputing:
         after = dict(_state(self._torch, module))
         for place, then in before.items():
             if then is not None and after.get(place) != then:
-                self.problem = f"its blocks remember {place[1]} from one call to the next"
+                self.problem = f"the model's blocks remember {place[1]} from one call to the next"
                 self._chosen.clear()
                 self.chosen = 0
         return result

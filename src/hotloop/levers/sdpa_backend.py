@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.base import NOT_LOOKED, Effect, Expectation, Group, Lever, Receipt, Seen, refuse
 
 if TYPE_CHECKING:
     from hotloop.seams import Seams
@@ -64,7 +64,7 @@ class SdpaBackend(Lever):
         if not seen.on_gpu:
             return refuse("on a CPU there is one kernel of fused attention")
         if operators is None:
-            return refuse("it was not looked into, so its attention is not known")
+            return refuse(f"the job's attention is not known: {NOT_LOOKED}")
         if CUDNN not in operators.by_name:
             return refuse("cuDNN's attention was not seen to run")
         return Expectation(seen.share("forward", "backward") * MOST)

@@ -54,11 +54,13 @@ class ShapePadding(Lever):
     def expected(cls, seen: Seen) -> Expectation:
         models = seen.measurement.inventory.models
         if not seen.on_gpu:
-            return refuse("it is about the tensor cores of a GPU")
+            return refuse("it is for the tensor cores of a GPU")
         if seen.is_compiled:
             return refuse(GRAPHS_UNSEEN)
         if not any(model.odd_sizes for model in models):
-            return refuse(f"its weights have no size above {LEAST} that {COARSEST} does not divide")
+            return refuse(
+                f"the model's weights have no size above {LEAST} that {COARSEST} does not divide"
+            )
         return Expectation(seen.share("forward", "backward") * GAIN)
 
     def problem(self) -> str:
@@ -93,5 +95,5 @@ class ShapePadding(Lever):
         if any(found.products for _, found in self._graphs):
             return "no graph with a padded product ran"
         if any(found.small for _, found in self._graphs):
-            return f"its odd sizes are below {LEAST}, which padding would enlarge too much"
+            return f"the odd sizes found are below {LEAST}, which padding would enlarge too much"
         return "no product of an odd size was found in the captured graphs"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FLAG = "found_inf"
 """Under which torch's gradient scaler tells a fused optimizer of an overflow, and under which
 whoever examines a step learns that it was left out."""
-CLOSURE = "its optimizer computes gradients itself, by a closure, and could not leave a step out"
+CLOSURE = "the optimizer computes gradients itself, by a closure, and could not leave a step out"
 
 
 class Skipping:

@@ -63,9 +63,9 @@ class StageData(Lever):
         loader, share = seen.loader, seen.share("data")
         assert loader is not None
         if loader.dataset in IN_MEMORY:
-            return refuse("its items lie in memory already")
+            return refuse("the dataset's items lie in memory already")
         if loader.names_files is False:
-            return refuse("its dataset names no files")
+            return refuse("the dataset names no files")
         return Expectation(share)
 
     def problem(self) -> str:
@@ -114,7 +114,7 @@ class StageData(Lever):
         except OSError as error:
             self._reasons.append(f"the RAM disk cannot be used ({type(error).__name__})")
         except Exception as error:  # a dataset's own attributes may raise what they like
-            self._reasons.append(f"it cannot be looked into: {type(error).__name__}")
+            self._reasons.append(f"the dataset cannot be looked into: {type(error).__name__}")
         self._seconds += time.monotonic() - began
 
     def _stage(self, dataset: Any, deadline: float) -> None:
@@ -137,5 +137,5 @@ def _obstacle(loader: Any) -> str:
     if not os.path.isdir(folders.RAM_DISK):
         return f"this system has no RAM disk at {folders.RAM_DISK}"
     if loader.num_workers and (way := start_method(loader)) != "fork":
-        return f"its workers start by {way}, and would not know of the copies"
+        return f"the loader's workers start by {way}, and would not know of the copies"
     return ""

@@ -89,11 +89,11 @@ class StepGraph(Lever):
         optimizer, kind = loop.optimizer, type(loop.optimizer).__name__
         groups = optimizer.param_groups
         if kind != "SGD" and not all("capturable" in group for group in groups):
-            return f"its {kind} cannot be captured"
+            return f"the job's {kind} cannot be captured"
         if loop.schedule is not None and kind not in WITH_TENSOR:
-            return f"its learning rate changes, which a captured {kind} does not notice"
+            return f"the learning rate changes, which a captured {kind} does not notice"
         if loop.scaler is not None and kind not in SCALED:
-            return f"its {kind} asks the GPU at every step whether gradients are finite"
+            return f"the job's {kind} asks the GPU at every step whether gradients are finite"
         own = {name: groups[0].get(name) for name in ("capturable", "fused")}
         save_as_plain(self._torch, optimizer, own, ["lr"] if loop.schedule is not None else [])
         for group in groups:

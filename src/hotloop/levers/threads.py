@@ -15,7 +15,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, counted, refuse
 
 if TYPE_CHECKING:
     from hotloop.seams import Seams
@@ -65,14 +65,15 @@ class Threads(Lever):
             if computing < WAITING:
                 return refuse("the GPU does the computing")
             if workers:
-                return refuse("workers load its data, with a thread each, and a GPU computes")
+                return refuse("workers load the data, with a thread each, and the GPU computes")
         free = max(cores - workers, 1)
         if has < free:
             return Expectation(computing * PARALLEL * (1 - has / free))
         if has > free and has + workers >= CROWDED * seen.cores:
             return Expectation(computing * LOST * (1 - seen.cores / (has + workers)))
-        beside = f" beside {workers} workers" if workers else ""
-        return refuse(f"torch computes with {_count(has)} on {seen.cores} cores{beside} already")
+        beside = f" beside {counted(workers, 'worker')}" if workers else ""
+        on = f"on {counted(seen.cores, 'core')}{beside}"
+        return refuse(f"torch computes with {counted(has, 'thread')} {on} already")
 
     def problem(self) -> str:
         if 0 <= self.threads <= MOST_THREADS:
@@ -92,9 +93,11 @@ class Threads(Lever):
         if not self._passes:
             return self.not_applied("nothing was differentiated")
         if self._seen != self._number:
-            return self.not_applied(f"torch computed with {_count(self._seen)} all the same")
+            return self.not_applied(
+                f"torch computed with {counted(self._seen, 'thread')} all the same"
+            )
         if self._wanted == self._number:
-            return self.not_applied(f"the job has {_count(self._number)} by itself")
+            return self.not_applied(f"the job has {counted(self._number, 'thread')} by itself")
         return self.applied(threads=self._seen, wanted=self._wanted)
 
     def _override(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -110,10 +113,6 @@ class Threads(Lever):
     def _look(self, args: tuple[Any, ...], result: Any, began: int) -> None:
         self._passes += 1
         self._seen = self._torch.get_num_threads()
-
-
-def _count(threads: int) -> str:
-    return "1 thread" if threads == 1 else f"{threads} threads"
 
 
 def _workers(seen: Seen) -> int:

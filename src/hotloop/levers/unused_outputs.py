@@ -13,7 +13,7 @@ import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hotloop.levers.base import Effect, Expectation, Group, Lever, Receipt, Seen, refuse
+from hotloop.levers.base import NOT_LOOKED, Effect, Expectation, Group, Lever, Receipt, Seen, refuse
 
 if TYPE_CHECKING:
     from hotloop.levers.in_place import Around
@@ -89,7 +89,7 @@ class UnusedOutputs(Lever):
         """By the logits of losses that a model computes itself: it may well return both."""
         looked = seen.inspection
         if looked is None or looked.operators is None or not looked.operators.bytes:
-            return refuse("it was not looked into, so it is not known who computes the loss")
+            return refuse(f"who computes the loss is not known: {NOT_LOOKED}")
         inside = [one for one in looked.losses if one.inside_model]
         if not inside:
             return refuse("no model was seen to compute its loss itself")

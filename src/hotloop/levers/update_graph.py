@@ -90,7 +90,9 @@ class UpdateGraph(Lever):
         if not replayed and others <= AT_FIRST:
             return self.not_applied("there were too few steps to record one")
         if others > replayed + AT_FIRST:
-            return self.not_applied("its settings or gradients are others at most steps")
+            return self.not_applied(
+                "the optimizer's settings or gradients are others at most steps"
+            )
         clips = self._clips.replays.tally.replayed if self._clips else 0
         return self.applied(updates=replayed, clips=clips, as_they_are=others)
 
@@ -116,7 +118,7 @@ class UpdateGraph(Lever):
         if recorder is None or reason:
             self._updates.pop(optimizer, None)
             self._refused.add(optimizer)
-            self._reasons.append(f"its {type(optimizer).__name__} {reason}")
+            self._reasons.append(f"the script's {type(optimizer).__name__} {reason}")
             return
         make_ready(self._torch, optimizer, again=known)
         if not known:

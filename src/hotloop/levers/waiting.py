@@ -11,7 +11,7 @@ WAITING = 0.02
 def hardly_waits(seen: Seen) -> str:
     """Why faster loading wins nothing; empty where it may."""
     share = seen.share("data")
-    return f"it waits for data during {share:.1%} of a step" if share < WAITING else ""
+    return f"the job waits for data during {share:.1%} of a step" if share < WAITING else ""
 
 
 def needless(seen: Seen) -> str:

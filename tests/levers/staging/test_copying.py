@@ -50,9 +50,9 @@ def test_what_lies_in_memory_stays_there(
 ) -> None:
     device = tmp_path.stat().st_dev
     monkeypatch.setattr(copying, "in_memory", lambda: {device})
-    with pytest.raises(Unfit, match="its files lie in memory already"):
+    with pytest.raises(Unfit, match="the dataset's files lie in memory already"):
         to_copy(files, str(tmp_path), 0.5)
-    with pytest.raises(Unfit, match="its dataset names no files"):
+    with pytest.raises(Unfit, match="the dataset names no files"):
         to_copy({}, str(tmp_path), 0.5)
 
 
@@ -105,5 +105,5 @@ def test_a_file_that_changed_or_went_meanwhile_is_left_out(
     copied = copy_all(files, str(tmp_path / "ram"), soon())
     assert list(copied.copies) == rest
     assert not os.path.exists(f"{tmp_path}/ram{first}")
-    with pytest.raises(Unfit, match="none of its files could be copied"):
+    with pytest.raises(Unfit, match="none of the dataset's files could be copied"):
         copy_all({third: files[third]}, str(tmp_path / "more"), soon())

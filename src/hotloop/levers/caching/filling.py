@@ -35,8 +35,8 @@ MOST_PROCESSES = 16
 GRACE = 2.0
 """Seconds to end an item in: who is killed may hold a lock that the job then waits for in vain."""
 
-RANDOM = "its items draw random numbers"
-CHANGING = "drawing an item changes its dataset"
+RANDOM = "the dataset's items draw random numbers"
+CHANGING = "drawing an item changes the dataset"
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def fill(torch: Any, dataset: Any, limits: Limits) -> Filled:
             started = started or filled.seconds
             _check(filled, done, started, limits)
     if done < count:
-        raise Unfit("a process that was to fill it ended too soon")
+        raise Unfit("a process that was to fill the cache ended too soon")
     return filled
 
 
@@ -77,11 +77,15 @@ def _check(filled: Filled, done: int, started: float, limits: Limits) -> None:
     left = (len(filled.shelf) - done) / done if done >= ENOUGH_ITEMS else 0.0
     size = filled.bytes * (1 + left)
     if size > limits.bytes:
-        raise Unfit(f"it would take {_mib(size)} of memory, and may take {_mib(limits.bytes)}")
+        raise Unfit(
+            f"the items would take {_mib(size)} of memory, and may take {_mib(limits.bytes)}"
+        )
     spent = filled.seconds - started
     seconds = filled.seconds + (spent * left if spent > ENOUGH_SECONDS else 0.0)
     if seconds > limits.seconds:
-        raise Unfit(f"filling it would take {seconds:.0f} s, and may take {limits.seconds:.0f} s")
+        raise Unfit(
+            f"filling the cache would take {seconds:.0f} s, and may take {limits.seconds:.0f} s"
+        )
 
 
 def _mib(size: float) -> str:
@@ -108,7 +112,9 @@ def _processes(torch: Any, dataset: Any, count: int) -> Iterator[list[Connection
             started.append(work)
         yield sources
     except (AssertionError, OSError) as error:  # a daemon may have no children
-        raise Unfit(f"no process could be started to fill it ({type(error).__name__})") from None
+        raise Unfit(
+            f"no process could be started to fill the cache ({type(error).__name__})"
+        ) from None
     finally:
         is_over[0] = 1
         for source in sources:
@@ -125,7 +131,7 @@ def _next(sources: list[Connection], deadline: float) -> tuple[int, bytes, bytea
     while sources:
         ready = wait(sources, timeout=max(0.0, deadline - time.monotonic()))
         if not ready:
-            raise Unfit("filling it takes too long")
+            raise Unfit("filling the cache takes too long")
         source = ready[0]
         assert isinstance(source, Connection)
         try:

@@ -50,7 +50,9 @@ def mapped(item: Any, change: Callable[[Any], Any], leaves: tuple[type, ...]) ->
         return kind._make([mapped(part, change, leaves) for part in item])
     if _is_number(item):
         return item
-    raise Unfit(f"its items hold a {kind.__module__}.{kind.__qualname__}, which may change")
+    raise Unfit(
+        f"the dataset's items hold a {kind.__module__}.{kind.__qualname__}, which may change"
+    )
 
 
 def leaves(torch: Any) -> tuple[type, ...]:
@@ -108,15 +110,17 @@ def _is_number(item: Any) -> bool:
 def dense_tensor(torch: Any, tensor: Any) -> tuple[Any, int]:
     """A copy without gaps, its dimensions in the same order in memory: batches depend on it."""
     if tensor.device.type != "cpu":
-        raise Unfit("its items live on the GPU")
+        raise Unfit("the dataset's items live on the GPU")
     if tensor.layout is not torch.strided or tensor.is_quantized or tensor.requires_grad:
-        raise Unfit("its items hold tensors that are sparse, quantised or require gradients")
+        raise Unfit(
+            "the dataset's items hold tensors that are sparse, quantised or require gradients"
+        )
     dense = tensor.resolve_conj().resolve_neg().clone()
     return dense, dense.data_ptr()
 
 
 def _dense_array(array: Any) -> tuple[Any, int]:
     if array.dtype.hasobject:
-        raise Unfit("its items hold arrays of Python objects, which may change")
+        raise Unfit("the dataset's items hold arrays of Python objects, which may change")
     dense = array.copy(order="K")
     return dense, dense.ctypes.data

@@ -17,13 +17,13 @@ def obstacle(torch: Any, loader: Any) -> str:
     dataset = loader.dataset
     inner = _innermost(torch, dataset)
     if isinstance(dataset, torch.utils.data.IterableDataset) or not isinstance(dataset, Sized):
-        return "its items cannot be asked for by their number"
+        return "the dataset's items cannot be asked for by number"
     if type(inner).__name__ in IN_MEMORY:
-        return "its items lie in memory already"
+        return "the dataset's items lie in memory already"
     if callable(getattr(inner, "__getitems__", None)):
-        return "its dataset hands out whole batches, whose items may depend on each other"
+        return "the dataset hands out whole batches, whose items may depend on each other"
     if lives_on_device(torch, dataset):
-        return "its dataset lives on the GPU"
+        return "the dataset lives on the GPU"
     return _fork_obstacle(loader)
 
 
@@ -36,10 +36,10 @@ def _innermost(torch: Any, dataset: Any) -> Any:
 
 def _fork_obstacle(loader: Any) -> str:
     if sys.platform != "linux":
-        return "it is filled by forked processes, which are safe on Linux alone"
+        return "the cache is filled by forked processes, which are safe on Linux alone"
     way = start_method(loader)
     if loader.num_workers and way != "fork":
-        return f"its workers start by {way}, and each would get a copy of all items"
+        return f"the loader's workers start by {way}, and each would get a copy of all items"
     return ""
 
 

@@ -33,12 +33,16 @@ def to_copy(
     kept_there = in_memory()
     slow = {path: known for path, known in files.items() if known.st_dev not in kept_there}
     if not slow:
-        raise Unfit("its files lie in memory already" if files else "its dataset names no files")
+        raise Unfit(
+            "the dataset's files lie in memory already" if files else "the dataset names no files"
+        )
     page = mmap.PAGESIZE  # a RAM disk gives out whole ones
     size = sum(-(-known.st_size // page) * page for known in slow.values())
     may = memory_share * min(shutil.disk_usage(ram_disk).free, host_memory.available() or 0)
     if size > may:
-        raise Unfit(f"its files would take {_mib(size)} of memory, and may take {_mib(may)}")
+        raise Unfit(
+            f"the dataset's files would take {_mib(size)} of memory, and may take {_mib(may)}"
+        )
     return slow
 
 
@@ -52,10 +56,10 @@ def copy_all(files: Mapping[str, os.stat_result], folder: str, deadline: float) 
     try:
         copies = dict(filter(None, in_threads(copied, list(files), deadline)))
         if not copies:
-            raise Unfit("none of its files could be copied")
+            raise Unfit("none of the dataset's files could be copied")
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise Unfit(f"its files could not be copied ({type(error).__name__})") from None
+        raise Unfit(f"the dataset's files could not be copied ({type(error).__name__})") from None
     except BaseException:  # Ctrl-C as well
         shutil.rmtree(folder, ignore_errors=True)
         raise

@@ -140,4 +140,4 @@ def _beneath(folder: str, deadline: float) -> Iterator[str]:
 
 
 def _too_many(most: int) -> str:
-    return f"it names more than {most:,} files"
+    return f"the dataset names more than {most:,} files"

@@ -40,4 +40,4 @@ def in_threads(
 
 def keep_to(deadline: float) -> None:
     if time.monotonic() > deadline:
-        raise Unfit("copying its files takes too long")
+        raise Unfit("copying the dataset's files takes too long")
