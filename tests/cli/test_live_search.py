@@ -85,9 +85,9 @@ def test_elsewhere_there_is_a_line_a_trial(capsys: pytest.CaptureFixture[str]) -
         told(live, lost())
         live.glimpsed(Glimpse(2.0, 31, None, b"epoch 1\n"))
     assert capsys.readouterr().err.splitlines() == [
-        "hotloop: trial 1  as it is  20.0 ms",
-        "hotloop: trial 2  + bf16  25.0 ms  0.80×  refused: no gain over 20.0 ms",
-        "hotloop: trial 3  + compile (reduce-overhead)  crashed: It failed: ValueError.",
+        "hotloop: run 1  as it is  20.0 ms",
+        "hotloop: run 2  + bf16  25.0 ms  0.80×  refused: no gain over 20.0 ms",
+        "hotloop: run 3  + compile (reduce-overhead)  crashed: It failed: ValueError.",
     ]
 
 

@@ -160,7 +160,7 @@ class TestEnd:
         assert "    hotloop run --plan hotloop.json train.py --lr 'a b'\n" in out
         assert "    hotloop verify --plan hotloop.json --steps 1000 train.py --lr 'a b'\n" in out
         assert "about 3 to 9 runs of the script" in err
-        assert "hotloop: trial 1  as it is  20.0 ms" in err
+        assert "hotloop: run 1  as it is  20.0 ms" in err
 
     def test_the_report_lies_in_the_study(
         self, project: Path, ending: Any, capsys: pytest.CaptureFixture[str]

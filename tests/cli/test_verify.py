@@ -76,7 +76,7 @@ def test_the_same_training_exits_with_0(
     assert "compared     Every batch of loader 0 by its checksum." in out
     assert "arithmetic   the largest difference is 0.12 of what would still pass" in out
     assert "study        .hotloop/train-" in out
-    assert err == "hotloop: trial 1  examined: reference, as it is\n"
+    assert err == "hotloop: run 1  examined: reference, as it is\n"
 
 
 def test_another_training_exits_with_1_and_the_reason(

@@ -57,7 +57,7 @@ def test_what_limits_the_job_is_said_where_it_was_looked_into() -> None:
 def test_or_that_there_is_no_time_to_look() -> None:
     options = Options(look=True, budget=120.0)
     told = outlook_rows(won(options=options), Outlook((1, 2), (1.0, 2.0))).limit
-    assert told == "not looked into: a --budget of 2.0 min leaves no time for that."
+    assert told == "not known: a --budget of 2.0 min leaves no time to look for it."
     in_vain = searched(won(options=options).found, timed("look", Plan(), 20))
     assert outlook_rows(in_vain, Outlook((1, 2), (1.0, 2.0))).limit == ""
 

@@ -34,7 +34,7 @@ def screen(found: SearchRows, width: int = 80, name: str = "train.py") -> list[s
 def test_which_runs_the_bars_are_of_is_said_above_them() -> None:
     lines = screen(rows(won()))
     at = next(at for at, line in enumerate(lines) if "where a step's time goes" in line)
-    assert lines[at + 1].startswith("  of one run each: trial 5, ")
+    assert lines[at + 1].startswith("  of one run each: run 5, ")
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 200])

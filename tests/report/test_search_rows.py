@@ -100,11 +100,9 @@ class TestWon:
     def test_of_which_runs_that_is_told_since_other_figures_are_means(self) -> None:
         trials = timed("baseline", Plan(), 9), *(timed("proof", Plan(), ms) for ms in (10, 12, 14))
         found = rows(searched(won().found, *trials, timed("proof", BOTH, 6)))
-        assert (
-            found.phases_of == "of one run each: trial 3, 12.0 ms a step; trial 5, 6.00 ms a step"
-        )
+        assert found.phases_of == "of one run each: run 3, 12.0 ms a step; run 5, 6.00 ms a step"
         assert sum(row.before for row in found.phases) == pytest.approx(0.012)
-        assert rows(lost()).phases_of == "of one run: trial 1, 20.0 ms a step"
+        assert rows(lost()).phases_of == "of one run: run 1, 20.0 ms a step"
 
     def test_losses_that_are_no_numbers_are_told(self) -> None:
         study = won()

@@ -57,7 +57,7 @@ def test_what_is_in_the_plan_is_not_refused() -> None:
 def test_one_that_was_kept_and_not_proven_says_so_whatever_its_other_settings_did() -> None:
     steps = (tried("bf16", reason=""), tried("bf16", reason="worse"))
     found = Found(Options(), climb=Climb(plan_of("bf16"), steps))
-    assert refusals(found, {}, ())[0].reason == "it helped in one trial, but nothing was proven"
+    assert refusals(found, {}, ())[0].reason == "it helped in one run, but nothing was proven"
     found = replace(found, proof=Proof(plan_of("bf16"), SAME, (), (), 0.0))
     assert refusals(found, {}, ())[0].reason == f"it was not proven to help: {SAME.reason}"
 

@@ -189,7 +189,7 @@ def test_a_job_that_fails_by_itself_cannot_show_anything(tmp_path: Path) -> None
 
 
 def test_an_interrupted_run_is_not_repeated(tmp_path: Path) -> None:
-    stopped = trial(SoakSeen(), state=State.INTERRUPTED, reason="The trial was interrupted.")
+    stopped = trial(SoakSeen(), state=State.INTERRUPTED, reason="The run was interrupted.")
     assert not soaked(tmp_path, stopped).passed
 
 

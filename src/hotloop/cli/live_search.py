@@ -165,7 +165,7 @@ def _one_line(text: str, style: str = "") -> Any:
 
 
 def line(row: TrialRow) -> str:
-    parts = (f"trial {row.number}", row.words, row.value, row.ratio, row.ending)
+    parts = (f"run {row.number}", row.words, row.value, row.ratio, row.ending)
     return "  ".join(part for part in parts if part)
 
 

@@ -114,7 +114,11 @@ def _profiled(study: Study, sides: tuple[Side, ...]) -> Headline:
     found = figures(measurement) if measurement else None
     if found is None:
         return Headline("Nothing was measured", "No step of the script was seen.", "bad")
-    verdict = study.diagnosis.verdict if study.diagnosis else "It was timed, and not looked into."
+    verdict = (
+        study.diagnosis.verdict
+        if study.diagnosis
+        else "It was timed. What limits it was not looked for."
+    )
     return Headline(f"{units.seconds(found.step.mean)} a step", verdict, "plain")
 
 

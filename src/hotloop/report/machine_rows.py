@@ -50,7 +50,7 @@ def _gpus(study: Study) -> list[str]:
 def _software(study: Study) -> list[tuple[str, str]]:
     found = software(study)
     if found is None:
-        return [("torch", "unknown: no trial got so far")]
+        return [("torch", "unknown: no run got so far")]
     device = "the CPU" if found.device == "cpu" else found.device
     return [("torch", f"{found.torch}, on {device}"), ("Python", found.python)]
 

@@ -46,7 +46,7 @@ def _unknown(study: Study) -> str:
     if not options.look or looked or options.budget is None:
         return ""
     granted = units.seconds(options.budget)
-    return f"not looked into: a --budget of {granted} leaves no time for that."
+    return f"not known: a --budget of {granted} leaves no time to look for it."
 
 
 def _sentence(found: Found | None, outlook: Outlook) -> str:

@@ -135,7 +135,7 @@ def _on_gpu_clock(figures: SearchFigures) -> bool:
 
 def _phases_of(figures: SearchFigures) -> str:
     runs = [
-        f"trial {pace.middle_trial}, {units.seconds(pace.middle_step)} a step"
+        f"run {pace.middle_trial}, {units.seconds(pace.middle_step)} a step"
         for pace in (figures.before, figures.after)
         if pace is not None
     ]

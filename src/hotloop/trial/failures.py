@@ -71,7 +71,7 @@ def _how_to_wait(trial: Trial) -> str:
 def _why_in_vain(hung_at: str) -> str:
     """It would have waited for ever."""
     if stacks.waits_for_input(hung_at):
-        return "It waits for input, and nobody types into a trial: pipe all of it in."
+        return "It waits for input, and nobody types into a run of hotloop's: pipe all of it in."
     if stacks.waits_for_children(hung_at):
         return "It waits for processes that it has started: training in those is not seen."
     return ""

@@ -89,7 +89,7 @@ class Given:
         """Raises what the trial cannot go on with."""
         if self._is_too_much:
             raise UsageError(
-                f"The script reads more than {MOST_BYTES >> 20} MiB from a pipe, which every trial "
+                f"The script reads more than {MOST_BYTES >> 20} MiB from a pipe, which every run "
                 "would have to be given again.",
                 "Redirect a file to its standard input instead: hotloop … < FILE.",
             )

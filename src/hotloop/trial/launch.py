@@ -48,7 +48,7 @@ class ProcessLauncher:
             scratch = Scratch(protection.to_protect(order.job))
         except OSError as error:
             raise StudyNotWritable(
-                f"A trial cannot be kept in {order.folder}: {error.strerror}.",
+                f"A run cannot be kept in {order.folder}: {error.strerror}.",
                 "Free some space, or name another folder with --study.",
             ) from None
         try:

@@ -32,7 +32,7 @@ class Leftovers:
 
 def state_of(left: Leftovers) -> tuple[State, str]:
     if left.interrupted:
-        return State.INTERRUPTED, "The trial was interrupted."
+        return State.INTERRUPTED, "The run was interrupted."
     if left.result is not None and left.result.ended is Ended.ENOUGH:
         return _measured(left.result)
     if left.given_up_after is not None:
@@ -44,9 +44,9 @@ def state_of(left: Leftovers) -> tuple[State, str]:
     if left.returncode is not None and left.returncode < 0:
         return _killed(left)
     if left.result_unreadable:
-        return State.CRASHED, f"The trial left a result that is not whole: {left.result_unreadable}"
+        return State.CRASHED, f"The run left a result that is not whole: {left.result_unreadable}"
     if left.result is None:
-        return State.CRASHED, "The trial's process ended without leaving a result."
+        return State.CRASHED, "The run's process ended without leaving a result."
     if left.returncode or (left.returncode is None and left.result.failure is not None):
         return _failed(left.result, left)
     return _measured(left.result)

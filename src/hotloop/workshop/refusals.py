@@ -103,7 +103,7 @@ def _not_shown_to_help(found: Found) -> dict[str, str]:
 
 def _unproven(proof: Proof | None) -> str:
     if proof is None:
-        return "it helped in one trial, but nothing was proven"
+        return "it helped in one run, but nothing was proven"
     if proof.comparison.faster:
         return "it was proven to help, but no plan is handed out"
     return f"it was not proven to help: {proof.comparison.reason}"
