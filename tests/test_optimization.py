@@ -247,7 +247,7 @@ class TestPassenger:
         record = search(paper, tmp_path)
         plan = found(record).plan
         assert plan is not None and levers(plan) == {"bf16"}
-        assert reasons(record)["loader_workers"].startswith("a passenger: ")
+        assert reasons(record)["loader_workers"].startswith("it was not shown to add to the plan: ")
         assert paper.plans("candidate")[-1] == {"bf16"}
         soaked = [one for one in paper.plans("soak") if one]
         assert soaked == [{"bf16", "loader_workers"}, {"bf16"}]

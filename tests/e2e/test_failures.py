@@ -48,7 +48,7 @@ ENDS = {
         "output",
     ),
     "no training": (MODEL, 89, "without a training step", "Does it train"),
-    "one step": (MODEL + "step()", 89, "after a single training step", "Let it make more"),
+    "one step": (MODEL + "step()", 89, "after a single training step", "Let it make more steps"),
     "no torch": ("print('hello')", 89, "without importing torch", "Does it train"),
 }
 

@@ -62,7 +62,7 @@ def test_a_script_that_trains_too_little_is_not_asked_whether_it_trains() -> Non
     short = measurement(training(1).events)
     ended = trial(state=State.NOTHING_MEASURED, reason="A single step.", measurement=short)
     error = error_for(ended, job(), "")
-    assert error is not None and "more of them" in error.remedy
+    assert error is not None and "more steps" in error.remedy
     none = trial(state=State.NOTHING_MEASURED, reason="No step.", measurement=Measurement())
     error = error_for(none, job(), "")
     assert error is not None and "Does it train" in error.remedy

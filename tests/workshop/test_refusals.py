@@ -67,7 +67,7 @@ def test_a_passenger_is_called_one_unless_it_changes_the_training() -> None:
     climb = Climb(plan_of("bf16", "compile"), (tried("bf16", reason=""),))
     found = Found(Options(), climb=climb, proof=proof, plan=plan_of("compile"))
     (passenger,) = refusals(found, {}, ())
-    assert passenger.reason == f"a passenger: {SAME.reason}"
+    assert passenger.reason == f"it was not shown to add to the plan: {SAME.reason}"
     (last,) = refusals(found, {"bf16": "step 1 is missing"}, ())
     assert last.reason == "it changes the training: step 1 is missing"
 

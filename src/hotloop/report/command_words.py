@@ -34,7 +34,7 @@ def to_apply(words: str, plan_file: str, comparable: bool = True) -> list[tuple[
     """`words`: which name the job. `comparable`: whether it runs without the plan, too."""
     plan = shlex.quote(plan_file)
     longer = f"hotloop verify --plan {plan} --steps {LONGER} {words}"
-    look = [("look longer whether it trains the same", longer)] if comparable else []
+    look = [("check over more steps that it trains the same", longer)] if comparable else []
     return [("train under the plan", f"hotloop run --plan {plan} {words}"), *look]
 
 

@@ -155,7 +155,7 @@ def _run_facts(measurement: Measurement, found: Figures) -> list[tuple[str, str]
             (
                 "note",
                 f"another {units.seconds(later)} passed after the last of these steps, with steps "
-                "of another optimizer: that part of the training is not told here",
+                "of another optimizer: that part of the training is not shown here",
             )
         )
     if measurement.lost_events:

@@ -59,21 +59,23 @@ def error_for(trial: Trial, job: ScriptJob, printed: str) -> HotloopError | None
 
 def _how_to_measure(trial: Trial) -> str:
     if trial.measurement is not None and steps_made(trial.measurement):
-        return "Let it make more of them: by its arguments, or with more data."
-    return "Does it train, and in its first process? Training in its children is not seen."
+        return "Let it make more steps: by its arguments, or with more data."
+    return (
+        "Does it train, and in its own process? Training in processes that it starts is not seen."
+    )
 
 
 def _how_to_wait(trial: Trial) -> str:
-    longer = "Give it longer with --timeout, or look where it was waiting."
+    longer = "Grant more time with --timeout, or look where the script was waiting."
     return _why_in_vain(trial.hung_at) or longer
 
 
 def _why_in_vain(hung_at: str) -> str:
     """It would have waited for ever."""
     if stacks.waits_for_input(hung_at):
-        return "It waits for input, and nobody types into a run of hotloop's: pipe all of it in."
+        return "The script waits for input, and nobody can type here: pipe all of it in."
     if stacks.waits_for_children(hung_at):
-        return "It waits for processes that it has started: training in those is not seen."
+        return "The script waits for processes that it has started: training in those is not seen."
     return ""
 
 

@@ -98,7 +98,8 @@ def _not_shown_to_help(found: Found) -> dict[str, str]:
     }
     reasons |= dict.fromkeys((one.lever for one in climb.plan.levers), _unproven(proof))
     removed = proof.removed if proof else ()
-    return reasons | {one.lever: f"a passenger: {one.comparison.reason}" for one in removed}
+    added = "it was not shown to add to the plan"
+    return reasons | {one.lever: f"{added}: {one.comparison.reason}" for one in removed}
 
 
 def _unproven(proof: Proof | None) -> str:
