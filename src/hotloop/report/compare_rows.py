@@ -40,7 +40,7 @@ def _headline(found: Compared) -> str:
     if _differ(found) > WILD:
         apart = f"processes of one side differ by {_differ(found):.1f}×"
         return f"Cannot tell: {apart}, too much to compare. Was the machine busy with other work?"
-    return f"Cannot tell: a step takes {_ratio(found)} as long, which may be either."
+    return f"Cannot tell: a step takes {_ratio(found)} as long: it may be slower or faster."
 
 
 def _differ(found: Compared) -> float:
