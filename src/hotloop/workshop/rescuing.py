@@ -29,7 +29,7 @@ from hotloop.trial.trial import Trial
 from hotloop.workshop.exam_steps import steps_for
 from hotloop.workshop.examine import Examiner
 from hotloop.workshop.footing import Footing, NoPlan
-from hotloop.workshop.outlook import AFTER_THE_CLIMB, Later
+from hotloop.workshop.outlook import Later, after_the_examination
 from hotloop.workshop.promising import out_of_bounds
 from hotloop.workshop.soak import soak
 from hotloop.workshop.workshop import Workshop
@@ -115,7 +115,7 @@ class Rescued(Footing):
         if compiled or measurement.software.device == "cpu":
             return None
         examiner = Examiner(self._workshop, measurement, steps, aside=True, tight=True)
-        self._workshop.keep_back(AFTER_THE_CLIMB)
+        self._workshop.keep_back(after_the_examination(self.plan, Plan()))
         try:
             if not examiner.is_able():
                 return None
