@@ -106,6 +106,9 @@ def _verdict(case: Case, findings: tuple[Finding, ...]) -> str:
     roof = next((finding for finding in findings if finding.rule == "at_the_roof"), None)
     if roof is not None:
         return f"{roof.title}."
+    frozen = next((finding for finding in findings if finding.rule == "frozen_model"), None)
+    if frozen is not None:
+        return f"Nothing stands out, but {in_a_sentence(frozen.title)}."
     computing = _computing(case)
     if computing < MOSTLY:
         between = next((finding for finding in findings if finding.rule == "between_passes"), None)

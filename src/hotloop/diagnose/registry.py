@@ -15,6 +15,7 @@ from hotloop.diagnose.rules.empty_cache import empty_cache
 from hotloop.diagnose.rules.evaluation import evaluation
 from hotloop.diagnose.rules.evaluation_with_gradients import evaluation_with_gradients
 from hotloop.diagnose.rules.fp32_matmul import fp32_matmul
+from hotloop.diagnose.rules.frozen_model import frozen_model
 from hotloop.diagnose.rules.growing_memory import growing_memory
 from hotloop.diagnose.rules.handwritten_attention import handwritten_attention
 from hotloop.diagnose.rules.launch_bound import launch_bound
@@ -69,6 +70,7 @@ RULES: tuple[Rule, ...] = (
     checkpointing,
     side_work,
     between_passes,
+    frozen_model,
     broken_loss,
     at_the_roof,
 )
