@@ -47,6 +47,21 @@ def test_what_is_printed_and_what_is_trained_on(torch: Any, only_read: Any) -> N
     assert only_read(step) == {"only for the next", "read"}
 
 
+def test_to_pick_parts_is_no_use_of_the_whole(torch: Any, only_read: Any) -> None:
+    layer = torch.nn.Linear(4, 4)
+
+    def step() -> None:
+        out = layer(torch.ones(8, 4))  # passes
+        ordered = out.detach().flatten().sort().values  # in order
+        low, high = ordered[3], ordered[-3]  # picked
+        assert low.item() <= high.item()  # read
+        mask = out.detach() > 0  # a mask
+        some = mask[:4]  # of it
+        (out[:4] * some).sum().backward()  # learns
+
+    assert only_read(step) == {"in order", "read"}
+
+
 def test_a_condition_is_read_and_what_it_guards_is_not(torch: Any, only_read: Any) -> None:
     layer = torch.nn.Linear(2, 2)
 

@@ -20,6 +20,7 @@ class Uses:
         self._users: dict[Hashable, set[Hashable]] = defaultdict(set)
         self._asks: set[Hashable] = set()
         self._lines: set[Hashable] = set()
+        self._makes: set[Hashable] = set()
         self._matters: set[Hashable] = set()
         """They write to what others have made, or a backward pass comes to them."""
 
@@ -35,6 +36,7 @@ class Uses:
         for place in map(_place, results):
             if place not in given:
                 self._made_by[place] = line
+                self._makes.add(line)
             elif writes and self._made_by.get(place) != line:
                 self._matters.add(line)
 
@@ -46,11 +48,15 @@ class Uses:
             self._made_by.pop(_place(one), None)
 
     def only_read(self) -> set[Hashable]:
-        """A line whose results go to others is one where all of these are."""
+        """A line whose results go to others is one where all of these are.
+
+        One that only picks parts makes nothing: who takes up a part takes up what it is a part of.
+        """
+        picks = self._lines - self._matters - self._makes - self._asks
         found = self._lines - self._matters
-        while wrong := {line for line in found if not self._ends_in(line, found)}:
+        while wrong := {line for line in found - picks if not self._ends_in(line, found)}:
             found -= wrong
-        return found
+        return found - picks
 
     def _ends_in(self, line: Hashable, found: set[Hashable]) -> bool:
         users = self._users[line]
