@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -152,3 +153,19 @@ def test_a_look_can_be_read_back(probe: LoaderProbe, tmp_path: Path) -> None:
     probe._look.item_seconds.append(0.5)
     probe._leave(Sampler())
     assert loading._read(next(tmp_path.glob("loader-*.json"))) == LoaderLook(None, [0.5])
+
+
+class Held(Numbers):
+    """One is made by a worker that stands still meanwhile, as when a step is seen without it."""
+
+    def __getitem__(self, index: int) -> int:
+        if index == 5:
+            os.system(f"(sleep 0.6; kill -CONT {os.getpid()}) & kill -STOP {os.getpid()}")
+        return super().__getitem__(index)
+
+
+def test_a_worker_that_is_held_makes_no_slow_item(torch: Any, probe: LoaderProbe) -> None:
+    assert len(drawn(torch, Held(), num_workers=1, batch_size=10)) == 1
+    (look,) = probe.looks()
+    assert look.worker == 0 and len(look.item_seconds) == 10
+    assert look.item_seconds[5] < 0.3

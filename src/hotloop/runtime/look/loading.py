@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from operator import getitem
@@ -44,6 +45,8 @@ class LoaderProbe:
         self._sampler: Sampler | None = None
         """Of a worker."""
         self._next = 0.0
+        self._was_held = False
+        """While the item or the batch was made that is under way."""
         self.rests = False
         """Nobody is watched then: neither this process, nor workers that it starts meanwhile."""
 
@@ -133,19 +136,24 @@ class LoaderProbe:
         began, busy, queued = perf_counter(), thread_time(), self._occupation.queued()
         item = get(*args)
         if len(self._look.item_seconds) < MOST_ITEMS:
-            self._look.item_seconds.append(perf_counter() - began)
-            waited = self._occupation.queued() - queued
-            self._look.item_cpu_seconds.append(thread_time() - busy + waited)
+            took, waited = perf_counter() - began, self._occupation.queued() - queued
+            occupied = thread_time() - busy + waited
+            self._look.item_seconds.append(occupied if self._was_held else took)
+            self._look.item_cpu_seconds.append(occupied)
             self._look.item_queued_seconds.append(waited)
+        self._was_held = False
         return item
 
     def _batch(self, fetcher: Any, items: list[Any]) -> Any:
-        began, queued = perf_counter(), self._occupation.queued()
+        began, busy, queued = perf_counter(), thread_time(), self._occupation.queued()
         batch = fetcher.collate_fn(items if fetcher.auto_collation else items[0])
         if len(self._look.collate_seconds) < MOST_ITEMS:
-            self._look.collate_seconds.append(perf_counter() - began)
-            self._look.collate_queued_seconds.append(self._occupation.queued() - queued)
+            took, waited = perf_counter() - began, self._occupation.queued() - queued
+            occupied = thread_time() - busy + waited
+            self._look.collate_seconds.append(occupied if self._was_held else took)
+            self._look.collate_queued_seconds.append(waited)
             self._look.batch_items.append(len(items))
+        self._was_held = False
         if self._sampler is not None and monotonic() > self._next:
             self._leave(self._sampler)
         return batch
@@ -161,6 +169,13 @@ class LoaderProbe:
         self._look = LoaderLook(worker=info.id if info else -1, loader=begun)
         self._sampler = Sampler()
         self._sampler.start()
+        with contextlib.suppress(ValueError):  # not the worker's first thread
+            signal.signal(signal.SIGCONT, self._goes_on)
+            signal.siginterrupt(signal.SIGCONT, False)
+
+    def _goes_on(self, number: int, frame: Any) -> None:
+        """It was held, by us, to see a step without it: that is no part of what an item takes."""
+        self._was_held = True
 
     def _leave(self, sampler: Sampler) -> None:
         began = monotonic()
