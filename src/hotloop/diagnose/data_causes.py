@@ -17,7 +17,7 @@ from hotloop.diagnose.call_sites import (
     is_idle,
 )
 from hotloop.diagnose.checkpoints import is_saving
-from hotloop.diagnose.loading import Loading, given_a_core, loading
+from hotloop.diagnose.loading import Loading, computed, given_a_core, loading
 from hotloop.diagnose.loops import at_a_loop
 from hotloop.diagnose.side_jobs import beside_the_training
 from hotloop.diagnose.sightings import (
@@ -183,7 +183,9 @@ def _row_by_row(case: Case, load: Loading) -> Cause | None:
 
 
 def _slow_item(case: Case, load: Loading) -> Cause | None:
-    items = sorted(item for look in at_training(case) for item in given_a_core(look))
+    # More workers than cores wait for other threads of their own, which are in the queue for one.
+    taken = given_a_core if load.workers <= load.cores else computed
+    items = sorted(item for look in at_training(case) for item in taken(look))
     if len(items) < ENOUGH_ITEMS or not sum(items):
         return None
     usual = statistics.median(items)

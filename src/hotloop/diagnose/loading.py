@@ -143,7 +143,7 @@ def loading(case: Case) -> Loading:
         cores=case.cores,
         threads=threads,
         items=batches * _a_batch(looks, [s for look in looks for s in given_a_core(look)]),
-        items_cpu=batches * _a_batch(looks, [s for look in looks for s in _computed(look)]),
+        items_cpu=batches * _a_batch(looks, [s for look in looks for s in computed(look)]),
         collate=batches * _mean([s for look in looks for s in _put_together(look)]),
         alone=statistics.median(alone) if alone else None,
         handed=batches * statistics.median(handed) if handed else 0.0,
@@ -158,7 +158,8 @@ def given_a_core(look: LoaderLook) -> list[float]:
     return _without_queues(look.item_seconds, look.item_queued_seconds)
 
 
-def _computed(look: LoaderLook) -> list[float]:
+def computed(look: LoaderLook) -> list[float]:
+    """What each item keeps a core busy for."""
     return _without_queues(look.item_cpu_seconds, look.item_queued_seconds)
 
 
