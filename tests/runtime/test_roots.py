@@ -24,6 +24,15 @@ class TestWhoIsARoot:
         assert jobs.seen(watch)[Kind.FORWARD_BEGIN] == jobs.STEPS - 1
         assert jobs.seen(watch)[Kind.FORWARD_END] == jobs.STEPS - 1
 
+    def test_one_that_is_built_when_data_was_differentiated(
+        self, torch: Any, jobs: Any, watch: Watch
+    ) -> None:
+        for _ in range(3 * DISCOVERY_STEPS):
+            torch.ones(3, requires_grad=True).square().sum().backward()
+        model = jobs.Net()
+        jobs.train(model)
+        assert jobs.roots(watch) == [model]
+
     def test_not_a_criterion(self, torch: Any, jobs: Any, watch: Watch) -> None:
         model, criterion = jobs.Net(), torch.nn.MSELoss()
         jobs.train(model, loss_of=lambda model, x, y: criterion(model(x), y))
