@@ -120,6 +120,7 @@ def test_the_unknown_is_left_out_or_named() -> None:
             "host 3.0 GiB (1.0 GiB of the script, 2.0 GiB of child processes)",
         ),
         (Memory(host_peak=2**30, children_peak=0), "host 1.0 GiB"),
+        (Memory(host_peak=2**30, children_peak=2**18, worker_peaks=[2**22]), "host 1.0 GiB"),
         (  # of a hotloop that did not ask what they share
             Memory(host_peak=2**30, worker_peaks=[2**31, 2**31]),
             "host 1.0 GiB · 2 child processes up to 2.0 GiB",

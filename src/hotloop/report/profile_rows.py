@@ -187,6 +187,8 @@ def _host_memory(memory: Memory) -> list[str]:
     """Each child as the kernel counts it has in it what it shares: such sizes do not add up."""
     together, main, own = memory.host_together, memory.host_peak, memory.children_peak
     if together is not None and main is not None and own:
+        if units.size(main) == units.size(together):  # a program that a library has asked something
+            return [f"host {units.size(main)}"]
         parts = f"{units.size(main)} of the script, {units.size(own)} of child processes"
         return [f"host {units.size(together)} ({parts})"]
     said = [] if main is None else [f"host {units.size(main)}"]
