@@ -99,6 +99,16 @@ def test_a_module_sees_the_same_world(desk: Desk) -> None:
     assert desk.printed() == desk.python(*words).out
 
 
+def test_a_module_of_its_own_may_be_named_as_one_of_pythons(desk: Desk) -> None:
+    """We have loaded Python's by then; the script shall find what lies beside it."""
+    for name in ("statistics", "resource", "dataclasses"):
+        desk.write("mine = True", f"{name}.py")
+    desk.write("import statistics, resource, dataclasses\nprint(statistics.mine, dataclasses.mine)")
+    ended = desk.profile("train.py")
+    ended.expect(89, "without importing torch", remedy="train")
+    assert desk.printed() == desk.python("train.py").out == "True True\n"
+
+
 def test_standard_input_is_a_terminal_that_says_nothing(desk: Desk) -> None:
     """A script that asks a question is stopped by its limit, not by an error."""
     desk.write("import os\nprint(os.get_terminal_size(0).columns >= 0)\ninput('go on? ')")

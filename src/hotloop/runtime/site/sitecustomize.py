@@ -4,10 +4,13 @@ So the script itself is started as `python train.py`, by Python, and not by us: 
 `sys.argv`, worker start methods and tracebacks are the script's own.
 """
 
-import importlib.machinery
-import importlib.util
-import os
 import sys
+
+_loaded = tuple(sys.modules)
+
+import importlib.machinery  # noqa: E402
+import importlib.util  # noqa: E402
+import os  # noqa: E402
 
 
 def _step_aside(folder: str) -> None:
@@ -49,7 +52,8 @@ _spec = os.environ.pop("HOTLOOP_SPEC", None)
 _step_aside(_here)
 if _spec is not None:
     _load_hotloop(os.path.dirname(os.path.dirname(_here)))
-    from hotloop.runtime import child
+    from hotloop.runtime import child, homonyms
 
     child.begin(_spec)
+    homonyms.forget(_loaded)
 _run_the_users_own()
