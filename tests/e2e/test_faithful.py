@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import MODEL, Desk
+from .conftest import MODEL, TRAIN, Desk
 
 pytestmark = pytest.mark.e2e
 
@@ -107,6 +107,16 @@ def test_a_module_of_its_own_may_be_named_as_one_of_pythons(desk: Desk) -> None:
     ended = desk.profile("train.py")
     ended.expect(89, "without importing torch", remedy="train")
     assert desk.printed() == desk.python("train.py").out == "True True\n"
+
+
+def test_nor_do_we_import_what_is_the_scripts(desk: Desk) -> None:
+    """Python's own profiler is made of two modules, of which one is called so."""
+    desk.write("print('mine', flush=True)", "profile.py")
+    desk.write(TRAIN)
+    ended = desk.profile("--no-look", "--steps", "3", "--depth", "python", "train.py")
+    assert ended.code == 0, ended.err
+    logs = (desk.project / ".hotloop").rglob("output.log")
+    assert not any("mine" in log.read_text() for log in logs)
 
 
 def test_standard_input_is_a_terminal_that_says_nothing(desk: Desk) -> None:

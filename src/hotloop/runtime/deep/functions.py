@@ -6,6 +6,7 @@ import marshal
 import os
 import sys
 import threading
+from cProfile import Profile  # before the script starts, which may have a profile.py of its own
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -35,8 +36,6 @@ class FunctionTurn(Turn):
     _table: FunctionTable | None = None
 
     def begin(self) -> None:
-        from cProfile import Profile
-
         self._profiler = Profile()
         self._others = threading.active_count() - 1
         os.register_at_fork(after_in_child=self._disable)
