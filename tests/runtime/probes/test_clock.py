@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from typing import Any
 
 import pytest
@@ -170,6 +171,33 @@ def test_a_loader_built_anew_every_epoch_is_one(torch: Any, jobs: Any, watch: Wa
     for _ in range(3):
         jobs.train_on(jobs.loader(data), model)
     assert len(jobs.found(watch).loaders) == 1
+
+
+def test_so_is_one_whose_dataset_is_built_anew_too(torch: Any, jobs: Any, watch: Watch) -> None:
+    """Each of them lies elsewhere: what was told by that was one loader or many, by chance."""
+
+    class Items(torch.utils.data.TensorDataset):  # type: ignore[misc]
+        pass
+
+    model, places = jobs.Net(), set()
+    prepared = [Items(torch.randn(8, 4), torch.randn(8, 1)) for _ in range(3)]
+    while prepared:
+        data = prepared.pop()
+        places.add(id(data))
+        jobs.train_on(torch.utils.data.DataLoader(data, batch_size=4), model)
+        gone = weakref.ref(data)
+        del data
+        assert gone() is None
+    assert len(places) == 3 and len(jobs.found(watch).loaders) == 1
+
+
+def test_datasets_that_live_side_by_side_are_not_one(torch: Any, jobs: Any, watch: Watch) -> None:
+    model, kept = jobs.Net(), []
+    for _ in range(2):
+        kept.append(torch.utils.data.TensorDataset(torch.randn(8, 4), torch.randn(8, 1)))
+        jobs.train_on(torch.utils.data.DataLoader(kept[-1], batch_size=4), model)
+    jobs.train_on(torch.utils.data.DataLoader([*kept[0]], batch_size=4), model)  # a plain list
+    assert len(jobs.found(watch).loaders) == 3
 
 
 def test_training_and_evaluation_loaders_are_told_apart(

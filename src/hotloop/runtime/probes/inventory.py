@@ -37,8 +37,9 @@ class InventoryProbe:
         self.numbers = {
             "model": Numbers(_each_its_own, self._meet_model),
             "optimizer": Numbers(_optimizer_signature, self._meet_optimizer),
-            "loader": Numbers(_loader_signature, self._meet_loader),
+            "loader": Numbers(self._loader_signature, self._meet_loader),
         }
+        self._datasets = Numbers(_dataset_signature)
         self._models: dict[int, tuple[weakref.ref[Any], ModelSeen]] = {}
         self._optimizers: dict[int, tuple[weakref.ref[Any], OptimizerSeen]] = {}
         self._loaders: dict[int, LoaderSeen] = {}
@@ -80,6 +81,14 @@ class InventoryProbe:
             if part is not model and called.get(id(part), math.inf) <= calls[number]
         }
         return [number for number, model in alive.items() if id(model) not in parts]
+
+    def _loader_signature(self, loader: Any) -> object:
+        """A loader that is built again every epoch is still the same loader."""
+        try:
+            dataset = self._datasets.of(loader.dataset)
+        except TypeError:  # a list, say: nobody can tell whether it still lives
+            dataset = id(loader.dataset)
+        return type(loader).__name__, dataset, _batch_size(loader), loader.num_workers
 
     def _meet_loader(self, number: int, loader: Any) -> None:
         self._loaders[number] = _loader(loader)
@@ -172,9 +181,12 @@ def _optimizer_signature(optimizer: Any) -> object:
     return type(optimizer).__name__, shapes
 
 
-def _loader_signature(loader: Any) -> object:
-    """A loader that is built again every epoch is still the same loader."""
-    return type(loader).__name__, id(loader.dataset), _batch_size(loader), loader.num_workers
+def _dataset_signature(dataset: Any) -> object:
+    """One that is built again every epoch lies elsewhere each time, and is still the same."""
+    try:
+        return type(dataset).__name__, len(dataset)
+    except Exception:  # many have no length, and say so in ways of their own
+        return type(dataset).__name__
 
 
 def _optimizer(optimizer: Any) -> OptimizerSeen:
