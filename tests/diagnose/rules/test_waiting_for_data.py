@@ -202,8 +202,8 @@ def test_but_not_those_that_were_given_no_core_meanwhile() -> None:
 def test_many_workers_wait_for_threads_of_their_own(cores: int, slow: bool) -> None:
     """A thread of theirs holds Python's lock, and is in the queue for a core."""
     items, computing = [0.0005] * 78 + [0.08] * 2, [0.0005] * 80
-    look = {"item_seconds": items, "item_cpu_seconds": computing}
-    made = replace(loaded((90.0, [ITEM]), **look), cores=cores)
+    look = loaded((90.0, [ITEM]), item_seconds=items, item_cpu_seconds=computing)
+    made = replace(look, cores=cores)
     assert made.loader is not None and made.loader.workers == 2
     assert (found(made).cause == "slow_item") is slow
 
