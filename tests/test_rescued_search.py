@@ -255,18 +255,26 @@ class TestInHostMemory:
         assert won.plan is not None and won.equivalence is None
         assert "not shown" in won.verdict
 
-    def test_time_is_not_kept_for_an_examination_that_this_is(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(
+        ("budget", "chosen"),
+        [(300.0, {"checkpoint_blocks"}), (340.0, {"checkpoint_blocks", "fused_optimizer"})],
+    )
+    def test_time_is_not_kept_for_an_examination_that_this_is(
+        self, budget: float, chosen: set[str], tmp_path: Path
+    ) -> None:
         """Each of its runs is slow, and others like these are not to come."""
 
         def slow(order: Order, trial: Trial) -> Trial:
             is_aside = order.exam is not None and order.exam.aside
             return replace(trial, seconds=30.0) if is_aside else trial
 
-        saves = {"checkpoint_blocks:1.5": 3.0}
-        paper = PaperJob(answer=Tight(12, saves, smaller=False, kept=8, also=slow))
-        won = found(search(paper, tmp_path, replace(MEMORY, budget=300.0)))
+        answer = Tight(12, {"checkpoint_blocks:1.5": 3.0}, smaller=False, kept=8, also=slow)
+        paper = PaperJob(gains(fused_optimizer=1.5), answer=answer)
+        only = (*MEMORY.only, "fused_optimizer")
+        won = found(search(paper, tmp_path, replace(MEMORY, only=only, budget=budget)))
         assert won.rescue is not None and won.rescue.aside
         assert won.equivalence is not None and won.equivalence.same
+        assert won.plan is not None and levers(won.plan) >= chosen
 
 
 class TestWithoutAnythingToCompareWith:

@@ -22,8 +22,8 @@ from hotloop.workshop import lengths
 from hotloop.workshop.examine import Examiner
 from hotloop.workshop.footing import Footing, NoPlan
 from hotloop.workshop.outlook import (
-    AFTER_THE_CLIMB,
     Later,
+    after_the_climb,
     after_the_examination,
     is_short,
     once_more,
@@ -137,7 +137,7 @@ class Choice:
         footing: Footing,
     ) -> Climb:
         workshop = self._workshop
-        workshop.keep_back(AFTER_THE_CLIMB)
+        workshop.keep_back(after_the_climb(workshop.record.trials))
         in_haste = is_short(candidates, workshop.left, once_more(baseline))
         crowd = score_of(baseline, footing.options.objective).crowd
         told = footing.plan, in_haste, crowd
@@ -164,7 +164,7 @@ class Choice:
         """Without a plan, where what it seemed to win does not hold. Memory is what it is."""
         if found.plan == footing.plan or footing.options.objective != "speed":
             return found
-        self._workshop.keep_back(AFTER_THE_CLIMB)
+        self._workshop.keep_back(after_the_climb(self._workshop.record.trials))
         reason = doubts(footing.plan, found.plan, found.gain, self._workshop)
         self._workshop.keep_back(Later())
         if not reason:

@@ -67,7 +67,10 @@ class Later:
         return kept_back(budget, self.runs, alike or trials, self.examined)
 
 
-AFTER_THE_CLIMB = Later(TO_PROVE + TO_SOAK, TO_EXAMINE)
+def after_the_climb(before: Sequence[Trial]) -> Later:
+    """Where something was examined before, what it was compared with is there."""
+    is_known = any(trial.evidence is not None for trial in before)
+    return Later(TO_PROVE + TO_SOAK, TO_EXAMINE_AGAIN if is_known else TO_EXAMINE)
 
 
 def after_the_examination(plan: Plan, start: Plan) -> Later:
