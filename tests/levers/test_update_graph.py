@@ -71,10 +71,13 @@ class Script:
         self.optimizer = getattr(torch.optim, kind)(groups, lr=0.01, **options)
         self.norms: list[Any] = []
 
-    def step(self, clip: float | None = None, elsewhere: bool = False) -> None:
+    def prepare(self, elsewhere: bool = False) -> None:
         for parameter, gradient in zip(self.parameters, self.gradients, strict=True):
             gradient.copy_((parameter.detach() * 3).cos())
             parameter.grad = gradient.clone() if elsewhere else gradient
+
+    def step(self, clip: float | None = None, elsewhere: bool = False) -> None:
+        self.prepare(elsewhere)
         if clip is not None:
             norm = self.torch.nn.utils.clip_grad_norm_(iter(self.parameters), clip)
             self.norms.append(norm)
@@ -222,6 +225,32 @@ def test_a_short_run_says_so(jobs: Any, torch: Any, steps: int) -> None:
     receipt = lever.receipt()
     assert receipt.applied is (steps > 2)
     assert receipt.applied or receipt.reason == "there were too few steps to record one"
+
+
+@pytest.mark.parametrize("steps", [8, 9, 10])
+@pytest.mark.parametrize("moving", [3, 5, 7])
+@pytest.mark.parametrize("unused", [False, True], ids=["all", "all but one"])
+def test_in_a_soak_it_is_seen_to_take_effect(
+    jobs: Any, torch: Any, steps: int, moving: int, unused: bool
+) -> None:
+    """Whose few steps meet all that there is: gradients that lie elsewhere until the passes are
+    recorded, too, a checkpoint that is loaded, and a short batch that may not need all weights."""
+
+    def train() -> list[list[float]]:
+        script = Script(torch, "Adadelta")
+        kept = []
+        for step in range(steps):
+            if step == 5:
+                script.optimizer.load_state_dict(copy.deepcopy(script.optimizer.state_dict()))
+            script.prepare(elsewhere=step < moving)
+            if unused and step == 6:
+                script.parameters[1].grad = None
+            kept.append([p.grad for p in script.parameters])
+            script.optimizer.step()
+        return script.train(0)
+
+    receipt = trained_the_same(jobs, train).receipt()
+    assert receipt.applied, (receipt.reason, receipt.evidence)
 
 
 def test_fewer_gradients_than_are_copied_are_taken_as_they_are(jobs: Any, torch: Any) -> None:
