@@ -50,6 +50,8 @@ ONE_EACH = 1.5
 """Batches of a pass. One that ends after the first was hardly meant to be a pass, …"""
 MANY_MORE = 4
 """… if there would have been so many."""
+CROWD = 2
+"""Times as many workers as cores, of items that keep one busy."""
 TENSORS = "TensorDataset"
 ROWS = 8
 OF_ROWS = 0.9
@@ -70,7 +72,16 @@ class Cause:
 def cause(case: Case) -> Cause | None:
     """The first that explains most of it; those that a setting removes come first."""
     load = loading(case)
-    for look in (_worker_start, _row_by_row, _slow_item, _storage, _too_few_workers, _work):
+    asked = (
+        _worker_start,
+        _row_by_row,
+        _slow_item,
+        _storage,
+        _too_many_workers,
+        _too_few_workers,
+        _work,
+    )
+    for look in asked:
         if found := look(case, load):
             return found
     return None
@@ -213,6 +224,22 @@ def _storage(case: Case, load: Loading) -> Cause | None:
         "takes: for the rest it waits, for a disk or a network",
     )
     return Cause("storage", load.saved_without(part), evidence, _places(seen_loading(case)))
+
+
+def _too_many_workers(case: Case, load: Loading) -> Cause | None:
+    """They stand in each other's way, and in that of the training."""
+    if load.workers < CROWD * load.cores or not load.items:
+        return None
+    saved = load.saved_with(load.cores)
+    if saved < WORKERS_WIN:
+        return None
+    evidence = (
+        f"{times(load.workers, 'worker')} on {times(load.cores, 'core')}",
+        f"the data of a step takes {seconds(load.items + load.collate)} to load",
+    )
+    seen = [one for one in sightings(case) if one.phase == Phase.DATA]
+    places = distinct([*at_the_loader(seen), *_places(seen_loading(case))])
+    return Cause("too_many_workers", saved, evidence, places)
 
 
 def _too_few_workers(case: Case, load: Loading) -> Cause | None:

@@ -208,6 +208,17 @@ def test_many_workers_wait_for_threads_of_their_own(cores: int, slow: bool) -> N
     assert (found(made).cause == "slow_item") is slow
 
 
+@pytest.mark.parametrize(("workers", "cause"), [(8, "too_many_workers"), (3, "")])
+def test_more_workers_than_cores_can_feed(workers: int, cause: str) -> None:
+    look = worker((90.0, [ITEM]), item_seconds=[2e-5] * 80, item_cpu_seconds=[2e-5] * 80)
+    looks = [replace(look, collate_seconds=[1e-5] * 10, batch_items=[8] * 10)]
+    inspection = Inspection(steps=10, loaders=looks, alone_seconds=[0.001])
+    made = case(waits(), inspection, **with_loader(workers=workers, persistent=True))
+    finding = found(made)
+    assert finding.cause == cause
+    assert ("no more workers than there are cores" in finding.remedy) is bool(cause)
+
+
 def test_workers_that_are_started_for_every_pass() -> None:
     log = Log()
     for _ in range(10):

@@ -31,10 +31,13 @@ REMEDIES = {
     "worker_start": "Keep the workers from one pass to the next: persistent_workers=True.",
     "new_iterator": "Make one iterator, and not one for every batch: iter(loader) starts all anew.",
     "row_by_row": "Index the tensors by whole batches, inputs[rows], and not row by row.",
+    "too_many_workers": "Give the loader no more workers than there are cores: num_workers.",
     "too_few_workers": "Give the loader more workers: num_workers.",
     "slow_item": "Shorten the few slow items, or prepare them before the training.",
 }
-SETTINGS = ("worker_start", "too_few_workers")
+SETTINGS = ("worker_start", "too_few_workers", "too_many_workers")
+NO_LEVER = ("new_iterator", "too_many_workers")
+"""What is wrong there is the script's own, and what anything else would win is not known."""
 NOT_KEPT = ("augmentation", "collation", "worker_start", "row_by_row")
 """Work that keeping items would not spare: it is meant to differ, or comes after them."""
 
@@ -112,7 +115,7 @@ def _evidence(case: Case, wait: float, saved: float) -> tuple[str, ...]:
 def _levers(case: Case, cause: str) -> tuple[str, ...]:
     """Workers and kept items need a dataset whose items can be asked for by their number."""
     loader = case.loader
-    if loader is None or cause == "new_iterator":
+    if loader is None or cause in NO_LEVER:
         return ()
     staged = ("stage_data",) if cause == "storage" and loader.names_files is not False else ()
     if loader.samples is None:
