@@ -94,11 +94,12 @@ def side_job(sighting: Sighting) -> Kind | None:
 
 def beside_the_training(case: Case) -> Callable[[Sighting], Kind | None]:
     """What each sighting was for: with what is made ready for it by the same call."""
-    seen = [one for one in sightings(case) if not _is_elsewhere(case, one)]
+    is_elsewhere = _elsewhere(case)
+    seen = [one for one in sightings(case) if not is_elsewhere(one)]
     calls, unnamed = _calls(case, seen), _unnamed(case, seen)
 
     def of(sighting: Sighting) -> Kind | None:
-        if _is_elsewhere(case, sighting):
+        if is_elsewhere(sighting):
             return None
         told = (calls[place] for place in _places(sighting) if place in calls)
         return next(told, None) or side_job(sighting) or unnamed(sighting)
@@ -145,19 +146,18 @@ def _trained(case: Case) -> set[Place]:
     return {(line.place.file, line.place.line) for line in lines if line.backward_operators}
 
 
-def _is_elsewhere(case: Case, sighting: Sighting) -> bool:
+def _elsewhere(case: Case) -> Callable[[Sighting], bool]:
     """A loader's own work, and an evaluation's; and what may as well be a wait for data, or for a
     GPU."""
-    if sighting.phase == Phase.EVALUATION or (case.loader and sighting.phase == Phase.DATA):
-        return True
-    if sighting.phase == Phase.DATA and side_job(sighting) is Kind.SLEEP:
-        return True
-    return sighting.line is not None and sighting.line in _waits(case)
+    others = {Phase.EVALUATION, Phase.DATA} if case.loader else {Phase.EVALUATION}
+    synchronisations = case.inspection.synchronisations if case.inspection else []
+    waits = {innermost(wait.stack) for wait in synchronisations} - {None}
 
+    def is_elsewhere(one: Sighting) -> bool:
+        sleeps = one.phase == Phase.DATA and side_job(one) is Kind.SLEEP
+        return one.phase in others or sleeps or (bool(waits) and one.line in waits)
 
-def _waits(case: Case) -> list[object]:
-    waits = case.inspection.synchronisations if case.inspection else []
-    return [innermost(wait.stack) for wait in waits]
+    return is_elsewhere
 
 
 def _calls(case: Case, seen: list[Sighting]) -> dict[Place, Kind]:
