@@ -126,8 +126,10 @@ def _worker_start(case: Case, load: Loading) -> Cause | None:
     if passes < 2 or saved * load.step < MOST_OF_IT * load.wait:
         return None
     is_left = _is_left_at_once(case, passes)
-    tried = case.inspection.kept_seconds if case.inspection else []
-    if tried and not is_left:  # else they were kept, and the iterator was not
+    if is_left:  # each wait is for a first batch: what is usual says nothing
+        rest = load.step * (1 - dropped(case)) - load.wait
+        saved = max(1 - max(rest, load.work / load.workers) / load.step, 0.0)
+    elif tried := case.inspection.kept_seconds if case.inspection else []:
         saved = max(1 - statistics.median(tried) / load.step, 0.0)
     elif load.alone is not None:  # workers that come and go also take cores from the step itself
         saved = max(saved, load.saved_by_keeping_workers(spent / steps))

@@ -243,6 +243,8 @@ def test_an_iterator_that_is_made_for_every_batch(batches: int | None, cause: st
     assert finding.cause == cause
     assert ("iter(loader)" in finding.remedy) is (cause == "new_iterator")
     assert finding.levers == (() if cause == "new_iterator" else ("loader_workers",))
+    if cause == "new_iterator":
+        assert finding.share == pytest.approx(80 / 84, abs=0.02)
 
 
 @pytest.mark.parametrize(
