@@ -20,6 +20,7 @@ CHILD = [
     *below("hotloop.trial.spec", "hotloop.trial.result"),
     *below("hotloop.levers", "hotloop.errors", "hotloop.seams", "hotloop.topology"),
     *below("hotloop.collecting", "hotloop.processes", "hotloop.tried", "hotloop.unused"),
+    *below("hotloop.turns"),
     *below("hotloop.trial.enter", "hotloop.trial.kernel"),
     *below("hotloop.training", "hotloop.training_job", "hotloop.plan", "hotloop.job"),
 ]
@@ -40,6 +41,7 @@ PURE = (
     "hotloop.measurement",
     "hotloop.figures",
     "hotloop.timeline",
+    "hotloop.turns",
     "hotloop.phases",
     "hotloop.report",
 )

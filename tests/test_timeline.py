@@ -45,6 +45,16 @@ class TestMetronome:
         assert timeline.metronome(log.events) == 7
         assert len(timeline.steps(log.events)) == 15
 
+    def test_clients_of_a_federation_step_in_turns(self) -> None:
+        """Each with an optimizer and data of its own."""
+        log = Log()
+        for _ in range(3):
+            for client in range(4):
+                for _ in range(5):
+                    log.data(1, n=8, key=client).forward(1).backward(1).optimizer(1, key=client)
+        steps = timeline.steps(log.events)
+        assert [(step.seconds, step.samples) for step in steps[1:]] == [(0.004, 8)] * 59
+
     def test_without_an_optimizer_each_backward_pass_is_a_step(self) -> None:
         log = Log().forward(1).backward(2).wait(3).forward(1).backward(2)
         assert timeline.metronome(log.events) is None

@@ -14,6 +14,7 @@ from itertools import pairwise
 from hotloop import evaluations, nesting
 from hotloop.measurement import Events, GpuTimes, Kind, Losses
 from hotloop.phases import PHASE_OF, STEP_PHASES, Phase, following, phase_of_gaps
+from hotloop.turns import Turns
 
 __all__ = ["STEP_PHASES", "Phase"]
 
@@ -45,7 +46,7 @@ def metronome(events: Events) -> int | None:
     Among equals the last in the cycle, so that a step ends when all of them have stepped.
     None when no optimizer stepped: parameters updated by hand, each backward pass is a step.
     """
-    return _metronome(_keys(events, all_of(events, Kind.OPTIMIZER_END)))
+    return Turns(_keys(events, all_of(events, Kind.OPTIMIZER_END))).metronome()
 
 
 def steps(
@@ -130,13 +131,8 @@ def step_ends(events: Events, kinds: bytes | None = None) -> list[int]:
     keys = _keys(events, stepped)
     if _are_alike(keys):
         return stepped
-    key = _metronome(keys)
-    return [index for index, one in zip(stepped, keys, strict=True) if one == key]
-
-
-def _metronome(keys: list[int]) -> int | None:
-    counts = Counter(keys)
-    return max(counts, key=lambda key: (counts[key], keys.index(key)), default=None)
+    ends = Turns(keys).count()
+    return [index for index, one in zip(stepped, keys, strict=True) if one in ends]
 
 
 def _keys(events: Events, which: list[int]) -> list[int]:

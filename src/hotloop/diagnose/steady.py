@@ -52,11 +52,7 @@ def spans(events: Events, begin: Kind) -> list[Span]:
 
 def step_ends(events: Events) -> list[int]:
     """When each step ended, on the clock of the events."""
-    key = timeline.metronome(events)
-    seen = zip(events.kind, events.key, events.time_ns, strict=True)
-    if key is None:
-        return [time_ns for kind, _, time_ns in seen if kind == Kind.BACKWARD_END]
-    return [time_ns for kind, k, time_ns in seen if (kind, k) == (Kind.OPTIMIZER_END, key)]
+    return events.times_at(timeline.step_ends(events))
 
 
 def _window(case: Case) -> tuple[int, int]:

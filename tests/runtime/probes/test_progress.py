@@ -90,6 +90,16 @@ def test_the_metronome_is_the_optimizer_that_steps_most(tmp_path: Path) -> None:
     assert job.probe.steps == 15
 
 
+def test_those_that_take_turns_step_together(tmp_path: Path) -> None:
+    job = Job(tmp_path / "progress", ALWAYS)
+    clients = [Optimizer(name) for name in "abcd"]
+    for _ in range(2):
+        for client in clients:
+            for _ in range(5):
+                job.step(client)
+    assert job.probe.steps == 40
+
+
 def test_without_an_optimizer_it_is_the_backward_pass(tmp_path: Path) -> None:
     job = Job(tmp_path / "progress", ALWAYS)
     for _ in range(4):

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from hotloop.runtime.probes import compile_times
 from hotloop.runtime.probes.clock import Numbers
 from hotloop.seams import Seams
+from hotloop.turns import Turns
 
 EVERY_SECONDS = 0.2
 WIDTH = 32
@@ -56,9 +57,10 @@ class ProgressProbe:
         self._known = optimizers.by_id
         self._enough = enough
         self._asked_from = stop.asked_from
-        self._counts: dict[int, int] = {}
+        self._turns = Turns()
+        self._count: set[int] = set()
         self.steps = 0
-        """The metronome is the optimizer that steps most; without any, each backward pass."""
+        """As `timeline` has them; without an optimizer, each backward pass."""
         self._optimizer_built = False
         self._modelled = False
         """Whether a model was called with gradients on."""
@@ -101,10 +103,12 @@ class ProgressProbe:
         number = self._known.get(id(args[0]))
         if number is None:
             number = self._optimizers.of(args[0])
-        count = self._counts.get(number, 0) + 1
-        self._counts[number] = count
-        if count > self.steps:
-            self.steps = count
+        begins = self._turns.add(number)
+        if not begins and number in self._count:
+            self.steps += 1
+        else:  # another may count from here on
+            self._count = self._turns.count()
+            self.steps = sum(map(self._turns.counts.__getitem__, self._count))
         now = time.monotonic()
         if now - self._told >= EVERY_SECONDS or self.steps >= self._asked_from:
             self._look(now)
