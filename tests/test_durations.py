@@ -28,6 +28,7 @@ def wandering(seed: int) -> Events:
     draw, log = random.Random(seed), Log()
     evaluates, loads = draw.random(), draw.random() < 0.8
     sees = draw.random() < 0.7  # what is evaluated is what was trained
+    forgets = draw.random() < 0.3  # to turn gradients off
     for _ in range(draw.randrange(2, 30)):
         for _ in range(draw.randrange(1, 3)):
             if loads:
@@ -37,7 +38,9 @@ def wandering(seed: int) -> Events:
         if draw.random() < evaluates / 2:
             for _ in range(draw.randrange(1, 4)):
                 log.data(draw.random(), 8, key=1)
-                if sees:
+                if sees and forgets:
+                    log.forward(draw.random(), 8)
+                elif sees:
                     log.no_grad(draw.random(), 8)
         if loads and draw.random() < 0.1:
             log.data(draw.random(), -1)

@@ -308,6 +308,53 @@ class TestEvaluation:
         assert round(paused.seconds * 1e3, 6) == 20 + 3 + 3
 
 
+def _evaluating_with_gradients(loads: bool) -> Log:
+    """After every fourth step, by two batches."""
+    log = Log()
+    for number in range(12):
+        if loads:
+            log.data(2, n=8)
+        log.forward(10, n=8).wait(1).backward(20).optimizer(5).wait(1)
+        if number % 4 == 3:
+            for _ in range(2):
+                if loads:
+                    log.data(7, n=100, key=1)
+                log.forward(30, n=100).wait(1)
+            if loads:
+                log.data(3, n=-1, key=1)
+    return log
+
+
+class TestEvaluationWithGradients:
+    @pytest.mark.parametrize("loads", [False, True])
+    def test_is_no_part_of_steps(self, loads: bool) -> None:
+        steps = timeline.steps(_evaluating_with_gradients(loads).events)[1:]
+        pauses = [round(step.evaluation * 1e3, 6) for step in steps]
+        whole = 2 * 30 + 1 + (2 * 7 + 1 + 3 if loads else 0)
+        assert pauses == [0, 0, 0, whole, 0, 0, 0, whole, 0, 0, 0]
+        assert max(round(step.phases[Phase.FORWARD] * 1e3) for step in steps) <= 12
+        if loads:
+            assert {round(step.phases[Phase.DATA] * 1e3) for step in steps} == {2}
+
+    def test_more_passes_with_more_backward_passes_train(self) -> None:
+        """The generator of a pair, now and then."""
+        log = Log()
+        for number in range(12):
+            log.forward(10).backward(20)
+            if number % 4 == 3:
+                log.forward(10).backward(20)
+            log.optimizer(5)
+        assert all(step.evaluation == 0 for step in timeline.steps(log.events))
+
+    def test_as_many_passes_as_a_sequence_is_long_train(self) -> None:
+        log = Log()
+        for number in range(12):
+            for _ in range(1 + number % 3):
+                log.forward(10)
+            log.backward(20).optimizer(5)
+        assert all(step.evaluation == 0 for step in timeline.steps(log.events))
+
+
 class TestSamples:
     def test_come_from_the_loader(self) -> None:
         log = Log().optimizer(1)
@@ -325,6 +372,26 @@ class TestSamples:
                 log.data(1, n=100, key=1).forward(1, n=100)
         steps = timeline.steps(log.events)[1:]
         assert [(step.samples, step.batches) for step in steps] == [(8, 1)] * 10
+
+    def test_those_of_a_second_stage_are_trained_on(self) -> None:
+        """It is read in few steps yet, as is the loader of the last fold; of another kind is what
+        is read beside the training's own."""
+        log = Log().optimizer(1)
+        for number in range(12):
+            key = 2 if number >= 9 else 0
+            log.data(1, n=8, key=key).forward(1, n=8).backward(1).optimizer(1)
+            if number % 6 == 5:
+                log.data(1, n=100, key=1).forward(1, n=100)
+        steps = timeline.steps(log.events)[1:]
+        assert [(step.samples, step.batches) for step in steps] == [(8, 1)] * 12
+
+    def test_what_is_evaluated_by_hand_is_not_trained_on(self) -> None:
+        log = Log().optimizer(1)
+        for number in range(10):
+            log.forward(1, n=8).backward(1).optimizer(1)
+            if number == 5:
+                log.forward(1, n=100).forward(1, n=100)
+        assert {step.samples for step in timeline.steps(log.events)[1:]} == {8}
 
     def test_come_from_all_loaders_that_every_step_reads(self) -> None:
         log = Log().optimizer(1)

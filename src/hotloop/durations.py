@@ -27,8 +27,7 @@ class Run:
         # A loader that had no more has delivered nothing.
         self._loaded = _chosen(delivered, _at(events.n, delivered) >= 0)
         self._seldom = timeline.read_seldom(events, self.ends, delivered)
-        evaluates = self._seldom or int(Kind.NO_GRAD_BEGIN) in kinds
-        self._pauses = evaluations.windows(events, self.ends, self._seldom) if evaluates else []
+        self._pauses = evaluations.windows(events, self.ends, self._seldom)
 
     def seconds(self) -> Any:
         """An array: every complete step, in order, warm-up included, without evaluation."""

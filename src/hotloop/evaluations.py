@@ -7,12 +7,17 @@ together with the batches that were loaded for it.
 Of a model that no step calls (an average of the weights, what a wrapper holds inside) no pass is
 seen. What tells of its evaluation is a loader that is read now and then, batch after batch, without
 any training in between.
+
+An evaluation that forgets to turn gradients off is passes that few steps have more than the others,
+before their backward passes, of which they have as many as the others.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 from hotloop.measurement import Events, Kind
 
@@ -21,6 +26,8 @@ _TRAINING = frozenset(
 )
 SEVERAL = 2
 """Batches in a row. One alone may be for the training step that follows."""
+MOST = 2 / 3
+"""Of the steps have to be alike for a pass that others have more to be told from the training."""
 
 
 def windows(events: Events, edges: list[int], seldom: set[int]) -> list[tuple[int, int]]:
@@ -28,8 +35,8 @@ def windows(events: Events, edges: list[int], seldom: set[int]) -> list[tuple[in
 
     `seldom`: loaders whose batches few steps see.
     """
-    found = _without_gradients(events, edges)
-    return _joined([*found, *_of_loaders(events, seldom)]) if seldom else found
+    found = [*_without_gradients(events, edges), *_with_gradients(events, edges, seldom)]
+    return _joined([*found, *_of_loaders(events, seldom)] if seldom else found)
 
 
 def _joined(found: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -62,6 +69,59 @@ def _of_loaders(events: Events, seldom: set[int]) -> Iterator[tuple[int, int]]:
             in_hand = False
     if batches >= SEVERAL:
         yield begin, last
+
+
+def _with_gradients(
+    events: Events, edges: list[int], seldom: set[int]
+) -> Iterator[tuple[int, int]]:
+    passes, backward = _per_step(events, Kind.FORWARD_BEGIN, edges), None
+    if len(set(passes)) > 1:  # else seen sooner
+        backward = _per_step(events, Kind.BACKWARD_BEGIN, edges)
+    counts = list(zip(passes, backward or passes, strict=True))
+    usual, alike = Counter(counts).most_common(1)[0] if counts else ((0, 0), 0)
+    if alike <= MOST * len(counts) or alike == len(counts):
+        return
+    for (begin, end), (forward, back) in zip(pairwise([0, *edges]), counts, strict=True):
+        if back == usual[1] and forward > usual[0]:
+            yield from _leading(events, begin, end, forward - usual[0], seldom)
+
+
+def _per_step(events: Events, kind: Kind, edges: list[int]) -> list[int]:
+    import numpy as np
+
+    found = np.flatnonzero(np.frombuffer(bytes(bytearray(events.kind)), np.uint8) == int(kind))
+    steps = np.searchsorted(edges, found, side="right")
+    counts: list[int] = np.bincount(steps, minlength=len(edges))[: len(edges)].tolist()
+    return counts
+
+
+def _leading(
+    events: Events, begin: int, end: int, passes: int, seldom: set[int]
+) -> Iterator[tuple[int, int]]:
+    """The first passes of a step, with what was loaded for them from loaders that few steps read."""
+    first, last, depth = -1, -1, 0
+    for index in range(begin, end):
+        kind = events.kind[index]
+        if kind == Kind.BACKWARD_BEGIN:
+            return
+        if kind == Kind.FORWARD_BEGIN:
+            first, depth, passes = index if first < 0 else first, depth + 1, passes - 1
+        elif kind == Kind.FORWARD_END:
+            last, depth = index, depth - 1
+            if depth == 0 and passes <= 0:
+                break
+    if passes > 0 or depth:
+        return
+    while first > begin and _loads(events, first - 1, seldom):
+        first -= 1
+    while last + 1 < end and _loads(events, last + 1, seldom):
+        last += 1
+    yield first, last
+
+
+def _loads(events: Events, index: int, seldom: set[int]) -> bool:
+    is_load = events.kind[index] in (Kind.DATA_BEGIN, Kind.DATA_END)
+    return is_load and events.key[index] in seldom
 
 
 def _without_gradients(events: Events, edges: list[int]) -> list[tuple[int, int]]:

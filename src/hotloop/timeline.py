@@ -75,6 +75,9 @@ def steps(
 def read_seldom(events: Events, edges: list[int], loaded: list[int] | None = None) -> set[int]:
     """Loaders whose batches few steps see: those of an evaluation, be it with gradients.
 
+    A step is trained on what was loaded for it: where nothing else was, as by the loader of a
+    second stage or of the last fold, that is none of them.
+
     `loaded`: the events that tell of batches, where they are at hand.
     """
     loaded = all_of(events, Kind.DATA_END) if loaded is None else loaded
@@ -82,7 +85,10 @@ def read_seldom(events: Events, edges: list[int], loaded: list[int] | None = Non
         return set()
     met = {(key, bisect_right(edges, index)) for key, index in zip(keys, loaded, strict=True)}
     steps = Counter(key for key, _ in met)
-    return {key for key, count in steps.items() if 2 * count < max(steps.values())}
+    loaders_of = Counter(step for _, step in met)
+    alone = Counter(key for key, step in met if loaders_of[step] == 1)
+    most = max(steps.values(), default=0)
+    return {key for key, n in steps.items() if 2 * n < most and 2 * alone[key] <= n}
 
 
 def training_loader(events: Events) -> int | None:
@@ -189,7 +195,7 @@ def _step(
         if kind == Kind.DATA_END and events.n[index] >= 0 and owner is not Phase.EVALUATION:
             if events.key[index] not in seldom:
                 loaded.append(events.n[index])
-        elif kind == Kind.FORWARD_BEGIN:
+        elif kind == Kind.FORWARD_BEGIN and owner is not Phase.EVALUATION:
             held = events.n[index]
             (given if held > 0 else again)[events.key[index]] += abs(held)
     return Step(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from bisect import bisect_left
-from collections import Counter
 
 from hotloop import timeline
 from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
@@ -14,7 +13,6 @@ from hotloop.diagnose.steady import spans, step_ends
 from hotloop.diagnose.wording import percent, seconds
 from hotloop.inspection import Pass
 from hotloop.measurement import Kind
-from hotloop.timeline import Phase, Step
 
 SAVED = 0.25
 """Of such a pass, without gradients. Between nothing, where large operators do all the work, and
@@ -27,7 +25,7 @@ generator, whose pictures its critic is shown."""
 def evaluation_with_gradients(case: Case) -> Finding | None:
     seen = _seen(case)
     steps = timeline.steps(case.measurement.events)[1:]
-    spent, count = _beyond_usual(case, steps)
+    spent, count = _beyond_usual(case)
     whole = sum(step.seconds + step.evaluation for step in steps)
     if not seen or not count or not whole:
         return None
@@ -74,20 +72,18 @@ def _looked(case: Case, seen: list[Pass]) -> float:
     return min(FAR_OFF * sum(one.seconds for one in seen) / ran, 1.0) if ran else 1.0
 
 
-def _beyond_usual(case: Case, steps: list[Step]) -> tuple[float, int]:
+def _beyond_usual(case: Case) -> tuple[float, int]:
     """Seconds and number of the forward passes that only some steps have more than the others."""
     events = case.measurement.events
     ends = step_ends(events)
-    per_step = Counter(bisect_left(ends, span.end_ns) for span in spans(events, Kind.FORWARD_BEGIN))
-    counts = [per_step[number] for number in range(1, len(ends))]
-    if not counts:
+    took: dict[int, list[float]] = {number: [] for number in range(1, len(ends))}
+    for span in spans(events, Kind.FORWARD_BEGIN):
+        step = bisect_left(ends, span.end_ns)
+        if step in took:
+            took[step].append(span.seconds)
+    if not took:
         return 0.0, 0
-    usual = statistics.median_low(counts)
-    took = [step.phases.get(Phase.FORWARD, 0.0) for step in steps]
-    as_usual = [one for one, n in zip(took, counts, strict=True) if n <= usual]
-    beyond = [
-        (one - statistics.median(as_usual), n - usual)
-        for one, n in zip(took, counts, strict=True)
-        if n > usual
-    ]
+    usual = statistics.median_low(map(len, took.values()))
+    as_usual = statistics.median(sum(one) for one in took.values() if len(one) <= usual)
+    beyond = [(sum(one) - as_usual, len(one) - usual) for one in took.values() if len(one) > usual]
     return sum(max(one, 0.0) for one, _ in beyond), sum(n for _, n in beyond)
