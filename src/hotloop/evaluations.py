@@ -98,7 +98,7 @@ def _per_step(events: Events, kind: Kind, edges: list[int]) -> list[int]:
 def _leading(
     events: Events, begin: int, end: int, passes: int, seldom: set[int]
 ) -> Iterator[tuple[int, int]]:
-    """The first passes of a step, with what was loaded for them from loaders that few steps read."""
+    """The first passes of a step, with what loaders that few steps read have loaded for them."""
     first, last, depth = -1, -1, 0
     for index in range(begin, end):
         kind = events.kind[index]

@@ -84,6 +84,12 @@ class Loading:
         differs = self._differs(rest)
         return self._won(rest / math.sqrt(differs) if differs else rest)
 
+    @property
+    def is_far_off(self) -> bool:
+        """The timed run and the one that was looked into are no runs of one kind."""
+        is_known = self.alone is not None and self.work > 0
+        return bool(self.workers) and is_known and self._differs(self.step) is None
+
     def _overlapped(self, work: float, workers: int) -> float:
         """Seconds of a step beside which other processes load."""
         each = 1 / self.batches if self.batches else 1.0

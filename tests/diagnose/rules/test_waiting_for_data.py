@@ -132,6 +132,22 @@ def test_what_a_line_calls_says_what_it_does_and_not_what_it_is_told(source: str
     assert finding.cause == "" and finding.title.endswith("waits for data")
 
 
+def test_where_the_two_runs_have_little_in_common_no_more_than_the_wait_is_promised() -> None:
+    """Steps of 80 ms, whose own work took 16 where that was looked into: others had the cores."""
+    look = worker(
+        (1.0, [ITEM, users(31, "decode")]),
+        item_seconds=[0.001] * 80,
+        item_cpu_seconds=[0.001] * 80,
+        collate_seconds=[0.0] * 10,
+        batch_items=[8] * 10,
+    )
+    inspection = Inspection(steps=10, loaders=[look], alone_seconds=[0.016])
+    disturbed = waits(data=12, compute=68)
+    finding = found(case(disturbed, inspection, **with_loader(workers=2, persistent=True)))
+    assert finding.share == pytest.approx(12 / 80)
+    assert not any("are short" in line for line in finding.evidence)
+
+
 def test_a_worker_that_waits_to_be_told_does_nothing() -> None:
     decode = users(31, "decode")
     finding = found(loaded((40.0, [ITEM, decode]), (60.0, [WAITS])))

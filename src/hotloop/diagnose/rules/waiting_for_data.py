@@ -84,8 +84,10 @@ def waited(case: Case) -> float:
 
 
 def _takes(case: Case, wait: float) -> float:
-    """What a GPU is kept waiting for is at most what it idles; cores may be short besides."""
-    return wait if case.on_gpu else max(wait, loading(case).saved_without(1.0))
+    """What a GPU is kept waiting for is at most what it idles; cores may be short besides. Where a
+    step took far longer than was reckoned, that may be for any reason."""
+    load = loading(case)
+    return wait if case.on_gpu or load.is_far_off else max(wait, load.saved_without(1.0))
 
 
 def _drawing(case: Case) -> float:
