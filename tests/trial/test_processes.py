@@ -153,6 +153,19 @@ class TestChildrenOnPaper:
             watched.look()
         assert watched.children_peak == 25
 
+    def test_what_a_process_had_before_it_became_the_job_is_not_the_jobs(
+        self, living: dict[int, int]
+    ) -> None:
+        entered = [False]
+        watched = ProcessTree(-1, lambda: entered[0])
+        living[1] = 10  # in which an overlay was tried
+        watched.look()
+        assert watched.children_peak is None and watched.worker_peaks == {}
+        living.clear()
+        entered[0] = True
+        watched.look()
+        assert watched.children_peak == 0
+
     def test_what_takes_the_kernel_long_is_asked_less_often(
         self, living: dict[int, int], monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -84,7 +84,7 @@ class _Run:
         timed_out = interrupted = False
         with Terminal(self._log) as terminal, Given(terminal.childs) as given:
             process = self._start(terminal, given)
-            tree = ProcessTree(process.pid)
+            tree = ProcessTree(process.pid, self._is_entered)
             self._company = CompanyMeter()
             asked = self._stack.with_name(ASKED)
             self._stuck = Stuck(process.pid, asked, nobody_types=given.is_terminal)
@@ -111,6 +111,10 @@ class _Run:
             examined=self._order.exam is not None,
         )
         return self._conclude(left, tree, time.monotonic() - began)
+
+    def _is_entered(self) -> bool:
+        """The report is opened at once, and written just before the process becomes the job."""
+        return self._report.exists() and self._report.stat().st_size > 0
 
     def _died_of_telling(self, returncode: int | None) -> bool:
         """Python does not stop a thread while it reads its stack, and rarely fails at that: when

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from hotloop import processes
 
@@ -12,8 +13,10 @@ memory for that, some 20 ms a gigabyte, and the trial is to have the CPU."""
 
 
 class ProcessTree:
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, is_entered: Callable[[], bool] = lambda: True) -> None:
+        """`is_entered`: whether it is the job by now. What came before had a child of its own."""
         self._pid = pid
+        self._is_entered = is_entered
         self._not_before = 0.0
         self.main_now: int | None = None
         self.worker_peaks: dict[int, int] = {}
@@ -22,6 +25,8 @@ class ProcessTree:
 
     def look(self) -> None:
         """Cheap enough for once a second. Where there is no /proc, nothing is known."""
+        if not self._is_entered():
+            return
         self.main_now = processes.resident(self._pid) or self.main_now
         children = processes.descendants(self._pid)
         if children is None:
