@@ -66,6 +66,8 @@ class LoaderLook:
     """Of `collate_seconds`, likewise."""
     loader: int | None = None
     """Its number among the events. None: not known."""
+    draws: list[bool] = field(default_factory=list)
+    """Of the first batch, whether random generators moved while its items were fetched."""
 
 
 @dataclass(frozen=True)

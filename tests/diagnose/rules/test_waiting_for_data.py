@@ -123,6 +123,12 @@ def test_what_the_lines_do_is_named(cause: str, frames: list[Frame]) -> None:
     assert finding.share == pytest.approx(0.87, abs=0.05)
 
 
+def test_items_that_are_drawn_by_chance_are_not_kept() -> None:
+    calls = users(30, "Boxes.__getitem__", "picture, boxes = self.make(index)")
+    assert found(loaded((95.0, [calls]))).levers == ("cache_dataset",)
+    assert found(loaded((95.0, [calls]), draws=[True])).levers == ()
+
+
 @pytest.mark.parametrize(
     "source",
     ["x, y = make_moons(128, noise=0.1)", "x = stream(tokens)[at]", "augment = read(crops[i])"],

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,6 +59,23 @@ def test_items_and_batches_of_the_jobs_own_process(torch: Any, probe: LoaderProb
     assert all(0 <= queued <= occupied for queued, occupied in pairs)
     assert len(look.collate_queued_seconds) == 3
     assert all(queued >= 0 for queued in look.collate_queued_seconds)
+
+
+class Augmented(Numbers):
+    def __getitem__(self, index: int) -> int:
+        return index if random.random() < 2 else 0
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_items_that_draw_random_numbers(torch: Any, probe: LoaderProbe, workers: int) -> None:
+    drawn(torch, Numbers(), num_workers=workers)
+    assert not any(any(look.draws) for look in probe.looks())
+    drawn(torch, Augmented(), num_workers=workers, shuffle=True)
+    if not workers:  # a worker tells only now and then
+        assert probe.looks()[0].draws == [False]
+        probe.looks()[0].draws.clear()
+        drawn(torch, Augmented())
+        assert probe.looks()[0].draws == [True]
 
 
 def test_a_dataset_that_hands_out_batches(torch: Any, probe: LoaderProbe) -> None:

@@ -7,7 +7,7 @@ from hotloop.diagnose.base import LEAST_SHARE, Case, Effort, Finding
 from hotloop.diagnose.call_sites import dearest_lines, distinct
 from hotloop.diagnose.gpu_time import Idle, gpu_time
 from hotloop.diagnose.loading import loading
-from hotloop.diagnose.sightings import share, sightings
+from hotloop.diagnose.sightings import at_training, share, sightings
 from hotloop.diagnose.wording import percent, seconds, times
 from hotloop.timeline import Phase
 
@@ -124,4 +124,7 @@ def _levers(case: Case, cause: str) -> tuple[str, ...]:
         return staged
     restarts = cause == "worker_start"  # workers that it has already can still be kept
     workers = ("loader_workers",) if restarts or loader.workers < case.cores else ()
-    return workers if cause in NOT_KEPT else (*workers, "cache_dataset", *staged)
+    if cause in NOT_KEPT:
+        return workers
+    kept = () if any(any(look.draws) for look in at_training(case)) else ("cache_dataset",)
+    return (*workers, *kept, *staged)

@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from operator import getitem
 from pathlib import Path
@@ -18,6 +18,7 @@ from time import monotonic, perf_counter, thread_time
 from typing import Any
 
 from hotloop.inspection import Frame, LoaderLook, Samples
+from hotloop.levers.caching.constancy import Generators
 from hotloop.runtime.look.occupation import Occupation
 from hotloop.runtime.look.sampler import Sampler
 from hotloop.runtime.patches import Patches
@@ -27,6 +28,8 @@ EVERY_SECONDS = 0.5
 MOST_OF_THE_TIME = 0.02
 """That leaving what was seen may take: there is more of it every time."""
 MOST_ITEMS = 5_000
+WATCHED = 1
+"""Batches of each process whose items are seen to draw random numbers, or not."""
 
 
 class LoaderProbe:
@@ -104,15 +107,30 @@ class LoaderProbe:
     def _of_map(self) -> Any:
         def fetch(fetcher: Any, index: Any) -> Any:
             dataset = fetcher.dataset
-            if not fetcher.auto_collation:
-                return self._batch(fetcher, [self._timed(getitem, dataset, index)])
-            if getattr(dataset, "__getitems__", None):
-                items = self._timed(dataset.__getitems__, index)
-            else:
-                items = [self._timed(getitem, dataset, one) for one in index]
+            self._enter_worker()
+            with self._watched(dataset):
+                if not fetcher.auto_collation:
+                    items = [self._timed(getitem, dataset, index)]
+                elif getattr(dataset, "__getitems__", None):
+                    items = self._timed(dataset.__getitems__, index)
+                else:
+                    items = [self._timed(getitem, dataset, one) for one in index]
             return self._batch(fetcher, items)
 
         return fetch
+
+    @contextlib.contextmanager
+    def _watched(self, dataset: Any) -> Iterator[None]:
+        before = self._states(dataset) if len(self._look.draws) < WATCHED else None
+        yield
+        if before is not None:
+            self._look.draws.append(self._states(dataset) != before)
+
+    def _states(self, dataset: Any) -> list[Any] | None:
+        try:
+            return Generators(self._torch, dataset).states()
+        except Exception:  # what the script put into it may raise what it likes
+            return None
 
     def _of_iterable(self) -> Any:
         def fetch(fetcher: Any, index: Any) -> Any:
