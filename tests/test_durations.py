@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -8,7 +9,7 @@ from hotloop import timeline
 from hotloop.durations import Run
 from hotloop.figures import figures, step_times
 from hotloop.measurement import Events, Kind
-from tests.builders import Log, measurement, training
+from tests.builders import Log, loader, measurement, training
 
 
 def told(events: Events) -> list[float]:
@@ -20,7 +21,7 @@ def measured(events: Events) -> list[float]:
 
 
 def counted(events: Events, warm: int) -> int:
-    return Run(events).batches(warm)
+    return Run(events).turns(warm)
 
 
 def wandering(seed: int) -> Events:
@@ -57,14 +58,32 @@ def test_steps_last_as_long_as_the_timeline_says(seed: int) -> None:
 @pytest.mark.parametrize("warm", [0, 1])
 def test_batches_are_counted_as_the_timeline_does(seed: int, warm: int) -> None:
     events = wandering(seed)
-    steps = timeline.steps(events)
-    assert counted(events, warm) == sum(step.batches for step in steps[warm:])
+    loaded = sum(step.batches for step in timeline.steps(events)[warm:])
+    loaders = {
+        key for kind, key in zip(events.kind, events.key, strict=True) if kind == Kind.DATA_END
+    }
+    assert counted(events, warm) == loaded if len(loaders) < 2 else counted(events, warm) <= loaded
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_the_loader_is_the_same(seed: int) -> None:
     events = wandering(seed)
     assert Run(events).loader() == timeline.training_loader(events)
+
+
+def test_loaders_side_by_side_have_passes_of_their_own() -> None:
+    """A step takes a batch of each; the second is the one that is drawn last."""
+    log = Log()
+    for number in range(9):
+        log.data(1, 2, key=2 if number == 8 else 1).data(1, 8, key=3 if number == 8 else 0)
+        log.forward(2).backward(2).optimizer(1)
+    assert counted(log.events, 1) == 8  # the last is a loader's in its place
+    seen = measurement(log.events)
+    two = [loader(batches=50, batch_size=8), loader(batches=7, batch_size=2)]
+    found = replace(seen, inventory=replace(seen.inventory, loaders=two))
+    whole, quick = figures(found), step_times(found)
+    assert whole is not None and quick is not None
+    assert whole.epoch_seconds == quick.epoch_seconds == pytest.approx(50 * whole.step.mean)
 
 
 def test_parameters_updated_by_hand() -> None:

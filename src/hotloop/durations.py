@@ -8,6 +8,7 @@ numpy, and of the long ones only what lies at the events that count is made into
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from typing import Any
 
 from hotloop import evaluations, timeline
@@ -40,22 +41,34 @@ class Run:
             self._take_away(nanoseconds, first, last)
         return nanoseconds / 1e9
 
-    def batches(self, warm: int) -> int:
-        """That were loaded for the steps after the first `warm`, those of evaluation left out."""
+    def turns(self, warm: int) -> int:
+        """Batches of the loader that steps are made on, for the steps after the first `warm`.
+
+        Those that are read beside it have passes of their own. One that is read in its place, as
+        that of another fold, counts for it.
+        """
+        of_steps: dict[int, Counter[int | None]] = {}
+        for at in self._loaded_for(warm):
+            counts = of_steps.setdefault(bisect_right(self.ends, at), Counter())
+            counts[self._events.key[at]] += 1
+        loader = self.loader()
+        return sum([counts[loader] or max(counts.values()) for counts in of_steps.values()])
+
+    def _loaded_for(self, warm: int) -> list[int]:
+        """Batches for the steps after the first `warm`, those of evaluation left out."""
         if not self.ends:
-            return 0
+            return []
         begin, end = self.ends[warm - 1] if warm else 0, self.ends[-1]
         loaded = self._loaded[bisect_left(self._loaded, begin) : bisect_left(self._loaded, end)]
         if self._seldom:
             loaded = [at for at in loaded if self._events.key[at] not in self._seldom]
-        if not self._pauses:
-            return len(loaded)
         starts = [first for first, _ in self._pauses]
         pauses = [bisect_right(starts, at) - 1 for at in loaded]
-        return sum(
-            pause < 0 or at >= self._pauses[pause][1]
-            for pause, at in zip(pauses, loaded, strict=True)
-        )
+        return [
+            at
+            for at, pause in zip(loaded, pauses, strict=True)
+            if pause < 0 or at >= self._pauses[pause][1]
+        ]
 
     def loader(self) -> int | None:
         """The one that most steps are made on."""

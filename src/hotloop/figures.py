@@ -108,7 +108,7 @@ def _figures(measured: _Identity, clipping: bool) -> Figures | None:
         compiling_seconds=min(_compiled(measurement, warm), once),
         samples_per_second=samples / total if samples else None,
         batches_per_second=_passes(steady) / total,
-        epoch_seconds=_epoch(measurement, number, sum(s.batches for s in steady), step, warm),
+        epoch_seconds=_epoch(measurement, number, Run(events).turns(warm), step, warm),
         phases=_shares([s.phases for s in steady], total, len(steady)),
         gpu_phases=_gpu_shares(steady),
         pauses=_pauses(steps),
@@ -138,7 +138,7 @@ def _step_times(measured: _Identity) -> StepTimes | None:
         warm_up_steps=warm,
         one_off_seconds=_one_off(seconds[:warm].tolist(), warm, step)
         + compiling.seconds(measurement),
-        epoch_seconds=_epoch(measurement, run.loader(), run.batches(warm), step, warm),
+        epoch_seconds=_epoch(measurement, run.loader(), run.turns(warm), step, warm),
         p05=many.percentile(ordered, 5),
     )
 
@@ -175,7 +175,7 @@ def _passes(steps: Sequence[Step]) -> int:
 def _epoch(
     measurement: Measurement, number: int | None, batches: int, step: stats.Summary, warm: int
 ) -> float | None:
-    """`number`: of the loader. `batches`: loaded for the steps that were summed up."""
+    """`number`: of the loader. `batches`: that it has loaded for the steps that were summed up."""
     loader = _nth(measurement, number)
     if loader is None or loader.batches is None or not batches or _is_endless(loader):
         return None

@@ -83,12 +83,22 @@ def read_seldom(events: Events, edges: list[int], loaded: list[int] | None = Non
     loaded = all_of(events, Kind.DATA_END) if loaded is None else loaded
     if _are_alike(keys := _keys(events, loaded)):
         return set()
-    met = {(key, bisect_right(edges, index)) for key, index in zip(keys, loaded, strict=True)}
-    steps = Counter(key for key, _ in met)
-    loaders_of = Counter(step for _, step in met)
-    alone = Counter(key for key, step in met if loaders_of[step] == 1)
-    most = max(steps.values(), default=0)
-    return {key for key, n in steps.items() if 2 * n < most and 2 * alone[key] <= n}
+    met: dict[int, set[int]] = defaultdict(set)
+    read: dict[int, set[int]] = defaultdict(set)
+    for key, index in zip(keys, loaded, strict=True):
+        step = bisect_right(edges, index)
+        met[key].add(step)
+        read[step].add(key)
+    most = max(map(len, met.values()), default=0)
+    few = {key for key in met if 2 * len(met[key]) < most}
+    for together in (1, len(met)):  # what is read alone tells whom others are read beside
+        few -= {
+            key
+            for key in few
+            if 2 * sum(read[step] <= few and len(read[step]) <= together for step in met[key])
+            > len(met[key])
+        }
+    return few
 
 
 def training_loader(events: Events) -> int | None:
