@@ -6,7 +6,7 @@ import pytest
 
 from hotloop.diagnose.base import Case, Effort, Finding
 from hotloop.diagnose.checklist import Point, Status, checklist
-from hotloop.inspection import Pass
+from hotloop.inspection import Inspection, Pass
 from hotloop.measurement import Kind, Precision
 from hotloop.roof import Roof
 from tests.builders import loader, model
@@ -151,6 +151,11 @@ class TestInference:
         made = tuned()
         made.measurement.events.kind[0] = Kind.NO_GRAD_BEGIN
         assert point("inference mode", made).status is Status.PASSED
+
+    def test_evaluation_in_training_mode_is_not_said_to_be_none(self) -> None:
+        log = hand_drawn(lambda log: log.forward(5, 8).backward(8).optimizer(2))
+        log.forward(40, 100).forward(5, 8).backward(8).optimizer(2)
+        assert point("inference mode", threaded(log, Inspection())).status is Status.UNKNOWN
 
     def test_evaluation_with_gradients_fails_even_where_it_costs_little(self) -> None:
         made = look_at(tuned(), evaluations_with_gradients=[Pass([users(30)], 0, 0.1)])

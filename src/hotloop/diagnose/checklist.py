@@ -155,6 +155,8 @@ def _inference(case: Case, found: Found) -> Answer:
         return Status.PASSED, "evaluation runs without gradients"
     if case.inspection is None:
         return Status.UNKNOWN, "no evaluation was seen, and it was not looked into"
+    if any(step.evaluation for step in timeline.steps(case.measurement.events)):
+        return Status.UNKNOWN, "nobody saw whether evaluation runs with gradients on"
     return Status.NOT_APPLICABLE, "no evaluation was seen"
 
 

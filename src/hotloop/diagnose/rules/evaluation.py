@@ -34,7 +34,9 @@ def evaluation(case: Case) -> Finding | None:
     inside = dearest_lines(seen, lambda one: one.phase == Phase.EVALUATION)
     # Reinforcement learning plays without gradients too, and a language model is sampled from.
     is_tested = bool(case.measurement.inventory.loaders)
-    what = "evaluation" if is_tested else "passes without gradients (evaluation, sampling, playing)"
+    what = (
+        "evaluation" if is_tested else "passes that train nothing (evaluation, sampling, playing)"
+    )
     other = "" if is_tested else " What samples or plays is quicker with more at a time."
     return Finding(
         rule="evaluation",
