@@ -69,6 +69,38 @@ def test_kinds_of_looking_take_turns(train: Callable[..., Training]) -> None:
     assert found.device_bytes == []
 
 
+@pytest.mark.parametrize("forgets", [False, True])
+def test_steps_with_an_evaluation_are_not_counted(
+    torch: Any, train: Callable[..., Training], forgets: bool
+) -> None:
+    """Whether or not it turns gradients off."""
+    plain = train()
+    while not plain.step():
+        pass
+    usual = plain.seen().operators
+    job = train()
+    while not job.step():
+        if job.made % 8 == 0:  # in the second of the counted steps
+            with torch.set_grad_enabled(forgets):
+                job.model(torch.ones(100, 8))
+    found = job.seen().operators
+    assert found is not None and usual is not None
+    assert (found.steps, found.flops) == (usual.steps, usual.flops)
+    assert job.made == plain.made + 2
+
+
+def test_what_every_step_does_without_gradients_is_counted(
+    torch: Any, train: Callable[..., Training]
+) -> None:
+    job = train()
+    ended = False
+    while not ended:
+        with torch.no_grad():
+            job.model(torch.ones(100, 8))
+        ended = job.step()
+    assert job.made == 3 + 4 + 2
+
+
 def test_a_slow_job_is_not_looked_at_for_ever(train: Callable[..., Training]) -> None:
     job = train(Look("", warm_up=2, steps=1000, most_seconds=10.0, counted_steps=1000))
     for seconds in (1.0, 2.0, 3.0):

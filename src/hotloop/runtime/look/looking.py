@@ -30,12 +30,16 @@ from hotloop.runtime.look.losses import LossCalls
 from hotloop.runtime.look.memory import MemoryProbe, swapped
 from hotloop.runtime.look.no_anomaly import NoAnomalyProbe
 from hotloop.runtime.look.operators import OperatorProbe
+from hotloop.runtime.look.pausing import PauseProbe
 from hotloop.runtime.look.sampler import Sampler
 from hotloop.runtime.look.unused_gradients import UnusedGradientProbe
 from hotloop.runtime.look.waits import WaitProbe
 from hotloop.runtime.patches import Patches
 from hotloop.runtime.watching import Watch
 from hotloop.trial.spec import Look
+
+MOST_RECOUNTS = 3
+"""Of operators, because an evaluation lay in the steps."""
 
 
 class Looking:
@@ -67,6 +71,8 @@ class Looking:
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._operator_probe = OperatorProbe(torch, self._course)
         self._losses = LossCalls(torch)
+        self._pauses = PauseProbe(torch)
+        self._paused, self._recounts = False, 0
         self._kernels: Kernels | None = None
         self._operators: Operators | None = None
         self._memory = MemoryProbe(torch)
@@ -88,6 +94,7 @@ class Looking:
         self._unused.attach(seams)
         self._operator_probe.attach(seams)
         self._losses.attach(seams)
+        self._pauses.attach(seams)
         seams.step.after.append(lambda args, result, began: self._optimizers.add(args[0]))
         if self._waits is not None:
             self._waits.attach(self._patches)
@@ -96,6 +103,7 @@ class Looking:
         if steps == self._steps and steps:
             return False  # another optimizer's step, inside the same step of the job
         self._steps = steps
+        self._paused = self._pauses.stepped()
         if self._turn != self._warming:
             self._memory.note_step()
         return self._turn(steps, seconds)
@@ -237,9 +245,18 @@ class Looking:
 
     def _counting(self, steps: int, seconds: float) -> bool:
         made, took = steps - self._since[0], seconds - self._since[1]
-        if self._step_memory is None:
-            self._step_memory = self._course.end()
-        if made < self._look.counted_steps and took < self._look.most_seconds / 3:
+        self._step_memory = self._course.end() or self._step_memory
+        is_late = took >= self._look.most_seconds / 3
+        if self._paused and self._recounts < MOST_RECOUNTS and not is_late:
+            # An evaluation is no part of a step. What was counted stands if the script ends now.
+            self._operators = self._operator_probe.end(made)
+            self._recounts += 1
+            self._course = MemoryCourse(self._torch)
+            self._operator_probe = OperatorProbe(self._torch, self._course)
+            self._operator_probe.attach(self._watch.seams)
+            self._count_operators(steps, seconds)
+            return False
+        if made < self._look.counted_steps and not is_late:
             return False
         self._operators = self._operator_probe.end(made)
         return True

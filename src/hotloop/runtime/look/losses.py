@@ -27,7 +27,9 @@ class LossCalls:
         seams.loss.before.append(self._call)
 
     def begin(self) -> None:
+        """Anew, if it has begun before."""
         self._counting = True
+        self._calls.clear()
 
     def seen(self) -> list[LossSeen]:
         return [
