@@ -6,6 +6,7 @@ import multiprocessing
 import pickle
 import random
 import time
+from mmap import mmap
 from typing import Any, NamedTuple
 
 import pytest
@@ -23,22 +24,78 @@ LOADINGS: list[dict[str, Any]] = [
 each_loading = pytest.mark.parametrize("loading", LOADINGS, ids=["none", "workers", "persistent"])
 
 
+class Settings:
+    size, unread = 2, 0
+
+
+LABELS = {"shift": 1}
+PHASE = multiprocessing.Value("i", 0)
+SCALE = 1
+
+
+def scaled(value: int) -> int:
+    return value * SCALE
+
+
+class Configured:
+    """Its items depend on what stands in the module."""
+
+    def __len__(self) -> int:
+        return 70
+
+    def __getitem__(self, index: int) -> int:
+        return scaled(Settings.size + LABELS["shift"]) + PHASE.value
+
+
+def set_size() -> None:
+    Settings.size = 5
+
+
+def set_label() -> None:
+    LABELS["shift"] = 4
+
+
+def set_phase() -> None:
+    PHASE.value = 3
+
+
+def set_scale() -> None:
+    global SCALE
+    SCALE = 2
+
+
 class Pair(NamedTuple):
     x: Any
     y: int
+
+
+class Counter:
+    """Shared with other processes, in memory that nobody takes for a setting."""
+
+    def __init__(self) -> None:
+        self._memory = memoryview(mmap(-1, 8)).cast("q")
+        self.lock = multiprocessing.Lock()
+
+    @property
+    def value(self) -> int:
+        return self._memory[0]
+
+    @value.setter
+    def value(self, count: int) -> None:
+        self._memory[0] = count
 
 
 class Made:
     """A map-style dataset by duck typing, whose items a function makes."""
 
     def __init__(self, make: Any, count: int = 70) -> None:
-        self.make, self.count, self.drawn = make, count, multiprocessing.Value("i", 0)
+        self.make, self.count, self.drawn = make, count, Counter()
 
     def __len__(self) -> int:
         return self.count
 
     def __getitem__(self, index: int) -> Any:
-        with self.drawn.get_lock():
+        with self.drawn.lock:
             self.drawn.value += 1  # also what is drawn in other processes
         return self.make(index)
 
@@ -480,6 +537,38 @@ class TestChanged:
             labels[50] = 5
             assert next(iter(batches)).sum() == 74
         assert lever.receipt().reason == "the script changes its dataset"
+
+    @pytest.mark.parametrize("workers", [0, 1])
+    @pytest.mark.parametrize("change", [set_size, set_label, set_phase, set_scale])
+    def test_by_what_its_code_reads_of_the_script(
+        self, jobs: Any, torch: Any, monkeypatch: Any, change: Any, workers: int
+    ) -> None:
+        """As a picture's size, in a class of settings, that grows from epoch to epoch."""
+        monkeypatch.setattr(Settings, "size", 2)
+        monkeypatch.setitem(LABELS, "shift", 1)
+        monkeypatch.setattr(PHASE, "value", 0)
+        monkeypatch.setitem(globals(), "SCALE", 1)
+        lever = CacheDataset()
+        with jobs.under(lever):
+            batches = torch.utils.data.DataLoader(Configured(), batch_size=70, num_workers=workers)
+            assert next(iter(batches)).sum() == 70 * 3
+            monkeypatch.setattr(Settings, "unread", 1)
+            assert next(iter(batches)).sum() == 70 * 3
+            assert lever.receipt().applied
+            change()
+            assert next(iter(batches)).sum() == 70 * 6
+        assert lever.receipt().reason == "the script changes its dataset"
+
+    def test_by_a_setting_in_the_middle_of_a_pass(
+        self, jobs: Any, torch: Any, monkeypatch: Any
+    ) -> None:
+        monkeypatch.setattr(Settings, "size", 2)
+        lever = CacheDataset()
+        with jobs.under(lever):
+            batches = iter(torch.utils.data.DataLoader(Configured(), batch_size=8))
+            assert next(batches).tolist() == [3] * 8
+            set_size()
+            assert next(batches).tolist() == [6] * 8
 
     def test_in_the_middle_of_a_pass(self, jobs: Any, torch: Any) -> None:
         dataset = Made(int)

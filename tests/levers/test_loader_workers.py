@@ -16,6 +16,9 @@ def passes(jobs: Any, torch: Any, count: int, **options: Any) -> list[Any]:
     return [jobs.order(batches) for _ in range(count)]
 
 
+SETTINGS = {"value": 1.0}
+
+
 @pytest.mark.parametrize("persistent", [True, False])
 def test_the_same_training_from_workers(jobs: Any, persistent: bool) -> None:
     lever = LoaderWorkers(persistent=persistent)
@@ -79,6 +82,18 @@ class TestChanged:
     @staticmethod
     def seen(batches: Any) -> set[float]:
         return {value for x, _ in batches for value in x.flatten().tolist()}
+
+    def test_a_global_that_its_code_reads(self, jobs: Any, torch: Any, monkeypatch: Any) -> None:
+        class Drawn(jobs.Numbers):  # type: ignore[misc]
+            def __getitem__(self, index: int) -> Any:
+                return torch.tensor([SETTINGS["value"]]), torch.zeros(1)
+
+        monkeypatch.setitem(SETTINGS, "value", 1.0)
+        with jobs.under(LoaderWorkers(workers=1)):
+            batches = jobs.loader(Drawn())
+            assert self.seen(batches) == {1.0}
+            monkeypatch.setitem(SETTINGS, "value", 2.0)
+            assert self.seen(batches) == {2.0}
 
     def test_an_attribute(self, jobs: Any, torch: Any) -> None:
         class Drawn(jobs.Numbers):  # type: ignore[misc]

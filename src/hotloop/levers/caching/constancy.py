@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import operator
 import pickle
 import random
 import sys
@@ -17,6 +18,8 @@ from collections.abc import Iterator
 from itertools import islice
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
+
+from hotloop.levers.caching.reading import read_by
 
 BREADTH, DEPTH, MOST_PARTS = 32, 8, 4_000
 """How far a dataset is walked through."""
@@ -125,13 +128,16 @@ class Likeness:
 
     def __init__(self, torch: Any, dataset: Any) -> None:
         self._torch = torch
-        self._attributes = attributes(dataset)
+        self._attributes, self._read = attributes(dataset), read_by([dataset])
         self._prints = fingerprint(torch, dataset)
 
     def holds(self, dataset: Any, thoroughly: bool = True) -> bool:
-        """Still. Between two batches a glance at the attributes has to do."""
+        """Still. Between two batches a glance at the attributes, and settings, has to do."""
         now, was = attributes(dataset), self._attributes
         if now.keys() != was.keys() or any(now[name] is not was[name] for name in was):
+            return False
+        read = read_by([dataset])
+        if len(read) != len(self._read) or any(map(operator.is_not, read, self._read)):
             return False
         return not thoroughly or self._prints_the_same(dataset)
 
@@ -151,12 +157,16 @@ def _content(cell: Any) -> Any:
 
 def fingerprint(torch: Any, dataset: Any) -> list[Any]:
     """Differs after a change. Not seen are arrays larger than a few MiB, but for a sample."""
-    return [_print(torch, part) for part in parts(dataset)]
+    own = list(parts(dataset))
+    read = [part for value in read_by(own) for part in parts(value)]
+    return [_print(torch, part) for part in [*own, *read]]
 
 
 def _print(torch: Any, part: Any) -> Any:
     if isinstance(part, PLAIN):
         return part if part == part else "nan"
+    if isinstance(part, ctypes._SimpleCData):  # shared with other processes
+        return part.value
     if isinstance(part, torch.Tensor):
         return id(part), tuple(part.shape), 0 if part.is_inference() else part._version
     if isinstance(part, list | tuple | set | frozenset | dict):
