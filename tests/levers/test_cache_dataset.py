@@ -44,7 +44,7 @@ class Configured:
         return 70
 
     def __getitem__(self, index: int) -> int:
-        return scaled(Settings.size + LABELS["shift"]) + PHASE.value
+        return scaled(Settings.size + LABELS["shift"]) + int(PHASE.value)
 
 
 def set_size() -> None:
@@ -78,7 +78,7 @@ class Counter:
 
     @property
     def value(self) -> int:
-        return self._memory[0]
+        return int(self._memory[0])
 
     @value.setter
     def value(self, count: int) -> None:

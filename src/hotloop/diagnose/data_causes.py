@@ -247,7 +247,7 @@ def _too_many_workers(case: Case, load: Loading) -> Cause | None:
 def _too_few_workers(case: Case, load: Loading) -> Cause | None:
     if case.loader is None or case.loader.samples is None or load.workers >= load.cores:
         return None
-    saved = load.saved_with(load.cores)
+    saved = min(load.saved_with(load.cores), load.reckoned_with(load.cores))
     if saved < WORKERS_WIN or (load.workers and not load.items):
         return None
     seen = [one for one in sightings(case) if one.phase == Phase.DATA]

@@ -73,6 +73,12 @@ class Loading:
         passes = self.batches / self.batches_a_pass if self.batches_a_pass else 0.0
         return STARTING * passes / self.step if self.step else 0.0
 
+    def reckoned_with(self, workers: int) -> float:
+        """What so many workers save by the reckoning alone: that a step took longer than reckoned,
+        more of them need not change."""
+        now = self._overlapped(self.work, self.workers) if self.workers and self.work else 0.0
+        return max(0.0, 1 - self._overlapped(self.work, workers) / now) if now else 1.0
+
     def saved_by_keeping_workers(self, starting: float) -> float:
         """The same when workers are not started anew for every pass.
 

@@ -79,6 +79,19 @@ def test_the_training_process_itself_prepares_what_another_core_could() -> None:
     assert finding.share == pytest.approx(0.2)
 
 
+def test_a_worker_that_keeps_up_needs_no_other_beside_it() -> None:
+    """It makes a batch in 5 ms, and a step computes for 50: the wait is for something else."""
+    look = worker(
+        item_seconds=[0.0005] * 80,
+        item_cpu_seconds=[0.0005] * 80,
+        collate_seconds=[0.001] * 10,
+        batch_items=[8] * 10,
+    )
+    inspection = Inspection(steps=10, loaders=[look], alone_seconds=[0.050])
+    finding = found(case(waits(data=33, compute=55), inspection, **with_loader(workers=1)))
+    assert finding.cause != "too_few_workers"
+
+
 def test_with_many_cores_the_training_alone_is_left() -> None:
     finding = found(case(waits(), cores=16, **with_loader(workers=0)))
     assert finding.share == pytest.approx(0.8, abs=0.05)
