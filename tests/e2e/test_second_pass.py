@@ -83,13 +83,16 @@ def script(item: str = PLAIN, loader: str = SHUFFLED, between: str = "pass") -> 
     return SCRIPT.replace("ITEM", item).replace("LOADER", loader).replace("BETWEEN", between)
 
 
+UNSEEN = "globals()['EPO' + 'CH']"
+"""Where code names a global, kept items and workers follow it."""
+
 STALE = {
-    "a global of the script": (script("x * (1 + EPOCH), x[:1]"), CACHE),
+    "a global of the script": (script(f"x * (1 + {UNSEEN}), x[:1]"), CACHE),
     "of which few items make use": (
-        script("(x * (1 + EPOCH) if index % 8 == 0 else x), x[:1]"),
+        script(f"(x * (1 + {UNSEEN}) if index % 8 == 0 else x), x[:1]"),
         CACHE,
     ),
-    "a global, in workers that stay": (script("x * (1 + EPOCH), x[:1]"), WORKERS),
+    "a global, in workers that stay": (script(f"x * (1 + {UNSEEN}), x[:1]"), WORKERS),
     "a file": (script("x * (1 + int(open('stage.txt').read())), x[:1]"), CACHE),
     "a closure": (script("harder.change(x), x[:1]", between="harder.move()"), CACHE),
 }
@@ -110,6 +113,7 @@ HARMLESS = {
         script("x * (1 + self.epoch), x[:1]", between="data.epoch += 1"),
         WORKERS,
     ),
+    "a global that its code names": (script("x * (1 + EPOCH), x[:1]"), WORKERS),
     "chance, in workers": (script("x + 0.1 * torch.randn(4) * random.random(), x[:1]"), WORKERS),
     "a sampler of its own": (script(loader="sampler=WeightedRandomSampler(chosen, 203)"), CACHE),
 }
