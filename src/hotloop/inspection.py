@@ -51,10 +51,8 @@ class LoaderLook:
     item_seconds: list[float] = field(default_factory=list)
     """One entry a dataset item, or a batch of them where the dataset hands out batches."""
     item_cpu_seconds: list[float] = field(default_factory=list)
-    """That the thread which fetched it computed, or wanted to and was given no core.
-
-    Much less than the time it took: it waited, for a disk say.
-    """
+    """That the thread which fetched it computed, or wanted to and was given no core. Much less than
+    the time it took: it waited, for a disk say."""
     collate_seconds: list[float] = field(default_factory=list)
     """One entry a batch."""
     batch_items: list[int] = field(default_factory=list)
