@@ -170,9 +170,9 @@ class TestALargeStudy:
         before = watched.fields.copy()
         size = reported(tmp_path, many, watched)
         more = {what: watched.fields[what] - before[what] for what in watched.fields}
-        # Kind, key and n of each further trial, and its times at the ends of steps.
+        # Kind, key and n of each further trial; its times at the ends of steps, and of batches.
         assert {what for what, count in more.items() if count > 0} == {list[int], "picked"}
-        assert more["picked"] == many - few and more[list[int]] <= 3 * (many - few)
+        assert more["picked"] == 2 * (many - few) and more[list[int]] <= 3 * (many - few)
         assert 0 < watched.letters < size
 
     def test_samples_of_few_trials_are_kept_at_a_time(

@@ -22,14 +22,19 @@ def seconds(events: Events, loader: LoaderSeen, number: int, warm: int) -> float
     first = next((at for at, i in enumerate(drawn) if events.n[i] >= 0), None)
     if first is None or not steady or any(events.n[i] < 0 for i in steady):
         return 0.0
-    usual = statistics.median(_took(events, i) for i in steady)
-    building = sum(_took(events, i) for i in drawn[:first])
-    return building + max(_took(events, drawn[first]) - usual, 0.0)
+    took = _took(events, [*drawn[: first + 1], *steady])  # all at once: see `picking`
+    building, usual = took[:first], statistics.median(took[first + 1 :])
+    return sum(building) + max(took[first] - usual, 0.0)
 
 
-def _took(events: Events, end: int) -> float:
+def _took(events: Events, ends: list[int]) -> list[float]:
     """A call lies between its begin and its end, and nothing of a worker's loading between them."""
+    times = events.times_at([at for end in ends for at in (_begin(events, end), end)])
+    return [float(times[at + 1] - times[at]) / 1e9 for at in range(0, len(times), 2)]
+
+
+def _begin(events: Events, end: int) -> int:
     begin = end - 1
     while begin and (events.kind[begin], events.key[begin]) != (Kind.DATA_BEGIN, events.key[end]):
         begin -= 1
-    return (events.time_ns[end] - events.time_ns[begin]) / 1e9
+    return begin

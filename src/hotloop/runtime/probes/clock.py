@@ -145,6 +145,7 @@ class Clock:
         self._has_loader = True
         if iterator is not None and hasattr(iterator, "__dict__"):
             iterator._hotloop_loader = number
+            iterator._hotloop_drawn = samples.in_pass(iterator)
         if get_ident() == self._thread:
             if len(self._log) < MOST_SPANS:
                 self._log.append((began, now, _DATA, number, -1))
@@ -155,7 +156,8 @@ class Clock:
         now = perf_counter_ns()
         if get_ident() == self._thread:
             number = getattr(args[0], "_hotloop_loader", 0)
-            held = -1 if batch is None else samples.drawn(args[0], batch)
+            of = getattr(args[0], "_hotloop_drawn", None)
+            held = -1 if batch is None else samples.drawn(args[0], of, batch)
             if len(self._log) < MOST_SPANS:
                 self._log.append((began, now, _DATA, number, held))
             else:

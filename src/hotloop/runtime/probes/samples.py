@@ -23,21 +23,32 @@ def count(batch: Any, depth: int = _DEPTH) -> int:
         return 0
 
 
-def drawn(iterator: Any, batch: Any) -> int:
-    """What a loader has drawn for a batch, where it knows that.
+def in_pass(iterator: Any) -> tuple[int, int] | None:
+    """How many a loader draws in a pass, and how many at a time. None: it does not say.
 
-    The first dimension may be another: atoms of all molecules, words before sentences.
+    Asked once a pass: how long a dataset is may be computed by code of the script's own.
     """
-    held = count(batch)
     try:
         sampler = iterator._index_sampler
         size = sampler.batch_size
         if type(size) is not int or not iterator._auto_collation:
-            return held
-        left = len(sampler.sampler) - (iterator._num_yielded - 1) * size
-        return min(size, left) if left > 0 else held
+            return None
+        return len(sampler.sampler), size
     except Exception:  # a sampler of the script's own, data without an end, an older torch
-        return held
+        return None
+
+
+def drawn(iterator: Any, of: tuple[int, int] | None, batch: Any) -> int:
+    """What a loader has drawn for a batch, where it knows that.
+
+    The first dimension may be another: atoms of all molecules, words before sentences.
+    """
+    if of is not None:
+        whole, size = of
+        left = whole - (iterator._num_yielded - 1) * size
+        if left > 0:
+            return min(size, left)
+    return count(batch)
 
 
 def given(arguments: Any) -> int:
