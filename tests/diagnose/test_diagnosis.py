@@ -47,6 +47,14 @@ class TestRanking:
         much = finding("a", 0.6, effort=Effort.REWRITE)
         assert ranked(found, finding("b", 0.3, effort=Effort.SETTING), much) == ["a", "b"]
 
+    def test_a_mistake_in_passes_before_how_long_they_take(self, found: list[Finding]) -> None:
+        mistake, whole = finding("evaluation_with_gradients", 0.15), finding("evaluation", 0.6)
+        told = ranked(found, whole, finding("a", 0.3), mistake)
+        assert told == ["evaluation_with_gradients", "evaluation", "a"]
+        assert ranked(found, finding("a", 0.3), mistake) == ["a", "evaluation_with_gradients"]
+        remark = replace(mistake, is_limit=False)
+        assert ranked(found, remark, whole) == ["evaluation", "evaluation_with_gradients"]
+
     def test_remarks_come_last(self, found: list[Finding]) -> None:
         remark = finding("a", 0.9, is_limit=False)
         assert ranked(found, remark, finding("b", 0.1)) == ["b", "a"]

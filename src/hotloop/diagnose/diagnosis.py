@@ -35,6 +35,9 @@ EXPLAINED_BY = {
 }
 """Who says the same more exactly. The general one is left out where such a one costs as much."""
 
+BEFORE = {"evaluation_with_gradients": "evaluation"}
+"""A mistake in the same passes is told first: mended it costs nothing, and then less is left."""
+
 
 @dataclass(frozen=True)
 class Diagnosis:
@@ -51,7 +54,7 @@ def diagnose(case: Case, grams_per_kwh: float = WORLD_AVERAGE) -> Diagnosis:
     brief = _brief(case)
     rules = () if brief else RULES
     found = [finding for rule in rules if (finding := rule(case)) is not None]
-    ranked = tuple(with_gains(case, one) for one in sorted(unexplained(found), key=_order))
+    ranked = tuple(with_gains(case, one) for one in in_order(unexplained(found)))
     return Diagnosis(
         verdict=brief or _verdict(case, ranked),
         findings=ranked,
@@ -84,8 +87,14 @@ def unexplained(found: list[Finding]) -> list[Finding]:
     ]
 
 
-def _order(finding: Finding) -> tuple[bool, float]:
-    return not finding.is_limit, -finding.share * WEIGHTS[finding.effort]
+def in_order(found: list[Finding]) -> list[Finding]:
+    worth = {one.rule: one.share * WEIGHTS[one.effort] for one in found}
+
+    def order(one: Finding) -> tuple[bool, float, bool]:
+        other = BEFORE.get(one.rule, "")
+        return not one.is_limit, -max(worth[one.rule], worth.get(other, 0.0)), other not in worth
+
+    return sorted(found, key=order)
 
 
 def _mended(finding: Finding) -> str:

@@ -45,7 +45,7 @@ def drawn(iterator: Any, of: tuple[int, int] | None, batch: Any) -> int:
     """
     if of is not None:
         whole, size = of
-        left = whole - (iterator._num_yielded - 1) * size
+        left: int = whole - (iterator._num_yielded - 1) * size
         if left > 0:
             return min(size, left)
     return count(batch)
