@@ -54,7 +54,7 @@ def test_what_changes_by_no_more_than_rounding_is_the_same_and_is_counted() -> N
     assert found.same, found.reasons
     assert found.closeness == pytest.approx(32 / (SAME_MATH * ONE_TENSOR))
     assert found.compared[3] == (
-        "what the same steps leave in 3 buffers or weights that nothing trains: they change 2"
+        "3 buffers or weights that nothing trains, as the same steps leave them: 2 of them changed"
     )
     assert len(found.not_compared) == 1
 

@@ -115,10 +115,10 @@ def compared(candidate: Evidence) -> Iterator[str]:
     count = max((seen.tensors for seen in candidate.kept or ()), default=0)
     changed = {one.tensor for one in candidate.differences if one.quantity == "change"}
     if count:
-        those = "1 buffer" if count == 1 else f"{count} buffers"
+        those = "1 buffer or weight" if count == 1 else f"{count} buffers or weights"
         yield (
-            f"what the same steps leave in {those} or weights that nothing trains: "
-            f"they change {len(changed) or 'none'}"
+            f"{those} that nothing trains, as the same steps leave them: "
+            f"{len(changed) or 'none'} of them changed"
         )
 
 

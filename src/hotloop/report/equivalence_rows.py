@@ -34,7 +34,7 @@ def facts(found: Equivalence) -> list[tuple[str, str]]:
 
 def _closeness(largest: float) -> str:
     if largest < 1e-6:
-        return "not a bit differs that counts"
+        return "no difference beyond a millionth of what would still pass"
     return f"the largest difference is {largest:.2g} of what would still pass"
 
 
